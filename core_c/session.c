@@ -1,0 +1,537 @@
+/* session.c: a conversation's state, and the walk of a batch of tokens through the blocks.
+ *
+ * The key-value cache has slots for the pinned prefix and a ring for the newest positions: kv_window of them plus a
+ * batch, so that a batch can be stored before its first token has looked at the oldest position it may see. */
+#include "model.h"
+
+enum { RECENT = 8 };
+
+/* What a snapshot begins with; the fields after `magic` up to `window` must match the session it is loaded into. */
+typedef struct {
+  uint32_t magic, layers, d_model, capacity, max_tokens, window;
+  uint32_t position, pinned;
+  uint32_t recent[RECENT]; /* the newest tokens, newest first; 0 before the start */
+} session_state;
+
+struct areole_session {
+  session_state *state; /* first of the bytes that a snapshot copies: state, histories, pools */
+  uint32_t state_bytes, ring_base, ring, slots, magic;
+  const areole_model *model;
+  areole_cache *caches;  /* (layers,) */
+  float *histories;      /* (layers, qkv_taps - 1, q + k + v), oldest first */
+  float *engram_values;  /* (sites, engram history, d_model), oldest first */
+  float *pools[AREOLE_MAX_HEADS];
+  /* Scratch of one batch. */
+  float *lanes, *u, *x, *z, *maps, *qkv, *tapped, *gate, *attention, *out, *cell, *hash_rows, *engram_key, *engram_value;
+  float *multipliers, *cosine, *sine, *logits, *pool_work, *rotate_work, *mlp_work;
+  void *attention_work;
+  areole_input input;
+};
+
+typedef struct {
+  uint32_t q, k, v, all, out, history, engram_history, maps;
+} widths;
+
+static widths widths_of(const areole_geometry *g) {
+  widths w;
+  w.q = g->heads * g->qk_dim;
+  w.k = g->kv_heads * g->qk_dim;
+  w.v = g->kv_heads * g->v_dim;
+  w.all = w.q + w.k + w.v;
+  w.out = g->heads * g->v_dim;
+  w.history = g->qkv_taps ? g->qkv_taps - 1 : 0;
+  w.engram_history = g->engram_site_count ? (g->engram_taps - 1) * g->engram_dilation : 0;
+  w.maps = 2 * g->lanes + g->lanes * g->lanes;
+  return w;
+}
+
+/* The largest rotated input: the lanes side by side, or the heads' outputs. */
+static void input_size(const areole_model *model, uint32_t *padded, uint32_t *groups) {
+  const areole_geometry *g = &model->g;
+  const areole_block *b = model->blocks;
+  *padded = *groups = 0;
+  for (uint32_t l = 0; l < g->layers; l++, b++) {
+    const areole_matrix *all[] = {&b->q_proj, &b->k_proj, &b->v_proj, &b->gate_proj, &b->out_proj, &b->phi_pre, &b->phi_post,
+                                  &b->phi_res, &model->embedding};
+    for (uint32_t i = 0; i < sizeof all / sizeof *all; i++) {
+      if (all[i]->groups * all[i]->group > *padded) *padded = all[i]->groups * all[i]->group;
+      if (all[i]->groups > *groups) *groups = all[i]->groups;
+    }
+  }
+  for (uint32_t s = 0; s < g->engram_site_count; s++) {
+    const areole_matrix *all[] = {&model->engrams[s].key_proj, &model->engrams[s].value_proj};
+    for (uint32_t i = 0; i < 2; i++) {
+      if (all[i]->groups * all[i]->group > *padded) *padded = all[i]->groups * all[i]->group;
+      if (all[i]->groups > *groups) *groups = all[i]->groups;
+    }
+  }
+}
+
+static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *model, uint32_t capacity, uint32_t max_tokens,
+                       uint32_t window) {
+  const areole_geometry *g = &model->g;
+  widths w = widths_of(g);
+  uint32_t d = g->d_model, m = AREOLE_BATCH, padded, groups, most_rows = 0;
+  input_size(model, &padded, &groups);
+  arena_take(a, sizeof(areole_session));
+  s->model = model;
+  s->ring_base = round_up(capacity, 4);
+  s->ring = round_up(max_tokens, 4);
+  /* Four slots more than a window and a batch: two runs of a wrapped ring never share a group of four. */
+  if (window && round_up(window + m, 4) + 4 < s->ring) s->ring = round_up(window + m, 4) + 4;
+  s->slots = s->ring_base + s->ring;
+  uint64_t start = a->used;
+  s->state = arena_take(a, sizeof(session_state));
+  s->histories = arena_take(a, (uint64_t)g->layers * w.history * w.all * 4);
+  s->engram_values = arena_take(a, (uint64_t)g->engram_site_count * w.engram_history * d * 4);
+  for (uint32_t h = 0; h < model->head_count; h++) {
+    s->pools[h] = arena_take(a, (uint64_t)areole_pool_floats(&model->heads[h]) * 4);
+    uint32_t rows = model->heads[h].rows * model->heads[h].k;
+    if (rows > most_rows) most_rows = rows;
+  }
+  s->state_bytes = (uint32_t)(a->used - start);
+  s->caches = arena_take(a, sizeof(areole_cache) * g->layers);
+  uint32_t v_padded = round_up(g->v_dim, 4);
+  for (uint32_t l = 0; l < g->layers; l++) {
+    areole_cache c = {0, 0, 0, 0, s->slots, g->qk_dim, g->v_dim, v_padded};
+    c.keys = arena_take(a, (uint64_t)g->kv_heads * s->slots * g->qk_dim);
+    c.values = arena_take(a, (uint64_t)g->kv_heads * s->slots * v_padded);
+    c.key_scales = arena_take(a, (uint64_t)g->kv_heads * s->slots * 4);
+    c.value_scales = arena_take(a, (uint64_t)g->kv_heads * s->slots * 4);
+    if (s->caches) s->caches[l] = c;
+  }
+  s->lanes = arena_take(a, (uint64_t)m * g->lanes * d * 4);
+  s->u = arena_take(a, (uint64_t)m * d * 4);
+  s->x = arena_take(a, (uint64_t)m * d * 4);
+  s->z = arena_take(a, (uint64_t)m * d * 4);
+  s->maps = arena_take(a, (uint64_t)m * w.maps * 4);
+  s->qkv = arena_take(a, (uint64_t)(m + w.history) * w.all * 4);
+  s->tapped = arena_take(a, (uint64_t)w.all * 4);
+  s->gate = arena_take(a, (uint64_t)m * w.out * 4);
+  s->attention = arena_take(a, (uint64_t)m * w.out * 4);
+  s->out = arena_take(a, (uint64_t)m * d * 4);
+  s->cell = arena_take(a, (uint64_t)m * d * 4);
+  s->hash_rows = arena_take(a, (uint64_t)m * (d + 256) * 4);
+  s->engram_key = arena_take(a, (uint64_t)m * d * 4);
+  s->engram_value = arena_take(a, (uint64_t)(m + w.engram_history) * d * 4);
+  s->multipliers = arena_take(a, m * 4);
+  s->cosine = arena_take(a, (uint64_t)m * g->qk_dim / 2 * 4);
+  s->sine = arena_take(a, (uint64_t)m * g->qk_dim / 2 * 4);
+  s->logits = arena_take(a, (uint64_t)round_up(g->out_vocab, 16) * 4);
+  s->pool_work = arena_take(a, (uint64_t)most_rows * (d + 1) * 4);
+  s->rotate_work = arena_take(a, 2048);
+  s->mlp_work = arena_take(a, (uint64_t)4 * g->hada_n * 4);
+  s->attention_work = arena_take(a, areole_attention_work(s->slots, g->heads / g->kv_heads, g->qk_dim, g->v_dim));
+  s->input.quads = arena_take(a, (uint64_t)m * padded * 4);
+  s->input.sums = arena_take(a, (uint64_t)m * groups * 4);
+  s->input.scales = arena_take(a, (uint64_t)m * groups * 4);
+  return a->used > 0x7fffffff ? AREOLE_BAD_GEOMETRY : AREOLE_OK;
+}
+
+static int32_t check_options(const areole_model *model, uint32_t capacity, uint32_t max_tokens, uint32_t window) {
+  if (!model || model->magic != AREOLE_MODEL_MAGIC) return AREOLE_BAD_ARGUMENT;
+  if (!max_tokens || max_tokens > model->g.max_seq || capacity > max_tokens || window > model->g.max_seq)
+    return AREOLE_BAD_ARGUMENT;
+  return AREOLE_OK;
+}
+
+int32_t areole_session_size(const areole_model *model, uint32_t prefix_capacity, uint32_t max_tokens, uint32_t kv_window,
+                            uint32_t *bytes) {
+  areole_session s;
+  areole_arena a = {0, 0};
+  int32_t status = check_options(model, prefix_capacity, max_tokens, kv_window);
+  if (!status && !bytes) status = AREOLE_BAD_ARGUMENT;
+  if (status) return status;
+  memset(&s, 0, sizeof s);
+  status = lay_out(&s, &a, model, prefix_capacity, max_tokens, kv_window);
+  if (!status) *bytes = (uint32_t)a.used;
+  return status;
+}
+
+int32_t areole_session_init(void *arena, uint32_t arena_bytes, const areole_model *model, uint32_t prefix_capacity,
+                            uint32_t max_tokens, uint32_t kv_window) {
+  uint32_t needed;
+  int32_t status = areole_session_size(model, prefix_capacity, max_tokens, kv_window, &needed);
+  if (!status && !arena) status = AREOLE_BAD_ARGUMENT;
+  if (status) return status;
+  if (arena_bytes < needed) return AREOLE_TOO_SMALL;
+  areole_session *s = arena;
+  areole_arena a = {arena, 0};
+  memset(s, 0, sizeof *s);
+  lay_out(s, &a, model, prefix_capacity, max_tokens, kv_window);
+  session_state state = {AREOLE_SESSION_MAGIC, model->g.layers, model->g.d_model, prefix_capacity, max_tokens, kv_window, 0, 0, {0}};
+  *s->state = state;
+  s->magic = AREOLE_SESSION_MAGIC;
+  /* Lanes of a group of four that no position fills yet are read and masked; their scales must be finite. */
+  for (uint32_t l = 0; l < model->g.layers; l++) {
+    memset(s->caches[l].key_scales, 0, (size_t)model->g.kv_heads * s->slots * 4);
+    memset(s->caches[l].value_scales, 0, (size_t)model->g.kv_heads * s->slots * 4);
+  }
+  return areole_session_reset(s);
+}
+
+static int valid(const areole_session *s) { return s && s->magic == AREOLE_SESSION_MAGIC; }
+
+int32_t areole_session_reset(areole_session *s) {
+  if (!valid(s)) return AREOLE_BAD_ARGUMENT;
+  const areole_geometry *g = &s->model->g;
+  widths w = widths_of(g);
+  s->state->position = s->state->pinned = 0;
+  memset(s->state->recent, 0, sizeof s->state->recent);
+  memset(s->histories, 0, (size_t)g->layers * w.history * w.all * 4);
+  memset(s->engram_values, 0, (size_t)g->engram_site_count * w.engram_history * g->d_model * 4);
+  for (uint32_t h = 0; h < s->model->head_count; h++) areole_pool_reset(&s->model->heads[h], s->pools[h]);
+  return AREOLE_OK;
+}
+
+int32_t areole_session_position(const areole_session *s) { return valid(s) ? (int32_t)s->state->position : AREOLE_BAD_ARGUMENT; }
+
+int32_t areole_session_pinned(const areole_session *s) { return valid(s) ? (int32_t)s->state->pinned : AREOLE_BAD_ARGUMENT; }
+
+/* ---- one batch ---- */
+
+typedef struct {
+  areole_session *s;
+  const areole_model *model;
+  const areole_geometry *g;
+  const uint32_t *tokens;
+  uint32_t count, first, pinned; /* pinned counts this batch's tokens when they join the prefix */
+  widths w;
+} batch;
+
+/* Whether position t sees t - back through the KV window. */
+static int sees(const batch *b, uint32_t t, uint32_t back) {
+  uint32_t window = b->s->state->window;
+  return back <= t && (!window || back < window || t - back < b->pinned);
+}
+
+static int sees_in_block(const batch *b, const areole_block *block, uint32_t t, uint32_t back) {
+  return sees(b, t, back) && (block->global || !b->g->sliding_window || back < b->g->sliding_window);
+}
+
+static uint32_t slot_of(const batch *b, uint32_t position) {
+  return position < b->pinned ? position : b->s->ring_base + (position - b->pinned) % b->s->ring;
+}
+
+/* The visible slots of position t in a block, as at most three runs. */
+static uint32_t visible_runs(const batch *b, const areole_block *block, uint32_t t, areole_run *runs) {
+  uint32_t count = 0, oldest = 0, window = b->s->state->window;
+  if (!block->global && b->g->sliding_window && t + 1 > b->g->sliding_window) oldest = t + 1 - b->g->sliding_window;
+  uint32_t prefix = b->pinned < t + 1 ? b->pinned : t + 1;
+  if (oldest < prefix) runs[count].first = oldest, runs[count++].count = prefix - oldest;
+  if (t + 1 <= b->pinned) return count;
+  if (window && t + 1 > window && t + 1 - window > oldest) oldest = t + 1 - window;
+  if (oldest < b->pinned) oldest = b->pinned;
+  uint32_t first = slot_of(b, oldest), total = t + 1 - oldest, to_end = b->s->slots - first;
+  runs[count].first = first;
+  runs[count++].count = total < to_end ? total : to_end;
+  if (total > to_end) runs[count].first = b->s->ring_base, runs[count++].count = total - to_end;
+  return count;
+}
+
+/* y = x times m transposed, preparing the input unless the last one still fits. */
+static void apply(batch *b, const areole_matrix *m, const float *x, uint32_t stride, const float *multipliers, int same_input,
+                  float *y, uint32_t y_stride) {
+  areole_input *in = &b->s->input;
+  if (!same_input || in->group != m->group || in->width != m->levels->width)
+    areole_input_prepare(in, m, x, stride, b->count, multipliers, b->s->rotate_work);
+  areole_matmul(m, in, m->rows, y, y_stride);
+}
+
+static void add_cells(batch *b, uint32_t row, const float *cells) {
+  for (uint32_t h = 0; h < b->model->head_count; h++)
+    for (uint32_t t = 0; t < b->count; t++)
+      areole_pool_add(&b->model->heads[h], b->s->pools[h], row, cells + (size_t)t * b->g->d_model);
+}
+
+static void embed(batch *b) {
+  uint32_t d = b->g->d_model;
+  vec root = v_splat(sqrtf((float)d));
+  for (uint32_t t = 0; t < b->count; t++) {
+    float *cell = b->s->cell + (size_t)t * d, *row = b->s->hash_rows;
+    areole_matrix_row(&b->model->embedding, b->tokens[t], b->s->rotate_work, row);
+    for (uint32_t i = 0; i < d; i += 4) {
+      vec value = v_mul(v_load(row + i), root);
+      v_store(cell + i, value);
+      for (uint32_t lane = 0; lane < b->g->lanes; lane++) v_store(b->s->lanes + ((size_t)t * b->g->lanes + lane) * d + i, value);
+    }
+  }
+  add_cells(b, 0, b->s->cell);
+}
+
+/* Token t - back of the sequence, 0 before its start. */
+static uint32_t token_before(const batch *b, uint32_t index, uint32_t back) {
+  if (back <= index) return b->tokens[index - back];
+  return back - index - 1 < RECENT ? b->s->state->recent[back - index - 1] : 0;
+}
+
+/* out (columns,) = sum_j taps[j] * rows[index - j * dilation] over what position t sees. */
+static void add_taps(const batch *b, const areole_block *block, uint32_t t, const float *row, uint32_t stride, uint32_t columns,
+                     const float *taps, uint32_t tap_count, uint32_t dilation, float *out) {
+  for (uint32_t i = 0; i < columns; i++) out[i] = taps[i] * row[i];
+  for (uint32_t j = 1; j < tap_count; j++) {
+    uint32_t back = j * dilation;
+    if (block ? !sees_in_block(b, block, t, back) : !sees(b, t, back)) continue;
+    const float *past = row - (size_t)back * stride, *tap = taps + (size_t)j * columns;
+    for (uint32_t i = 0; i < columns; i++) out[i] = out[i] + tap[i] * past[i];
+  }
+}
+
+/* x += sigmoid(rms(u) . rms(key) / sqrt(d)) * value at a block's engram site; x is u on entry. */
+static void add_engram(batch *b, uint32_t site) {
+  const areole_geometry *g = b->g;
+  const areole_engram *e = &b->model->engrams[site];
+  areole_session *s = b->s;
+  uint32_t d = g->d_model, history = b->w.engram_history, heads = g->engram_tables / g->engram_order_count;
+  uint32_t stride = g->engram_seed_heads ? g->engram_seed_heads : heads;
+  for (uint32_t t = 0; t < b->count; t++) {
+    uint32_t newest[RECENT], table = 0;
+    float *row = s->hash_rows + (size_t)t * d;
+    for (uint32_t j = 0; j < RECENT; j++) newest[j] = token_before(b, t, j);
+    for (uint32_t o = 0; o < g->engram_order_count; o++)
+      for (uint32_t h = 0; h < heads; h++, table++) {
+        uint32_t order = g->engram_orders[o];
+        float *part = row + (size_t)table * g->engram_sub_dim;
+        if (!sees(b, b->first + t, order - 1)) {
+          memset(part, 0, g->engram_sub_dim * sizeof(float));
+          continue;
+        }
+        uint32_t slot = areole_engram_slot(newest, order, o * stride + h, g->engram_slots);
+        areole_table_row(&e->tables, table * g->engram_slots + slot, s->rotate_work, s->out);
+        memcpy(part, s->out, g->engram_sub_dim * sizeof(float));
+      }
+  }
+  float *past = s->engram_values + (size_t)site * history * d, *values = s->engram_value;
+  memcpy(values, past, (size_t)history * d * 4);
+  apply(b, &e->key_proj, s->hash_rows, d, 0, 0, s->engram_key, d);
+  apply(b, &e->value_proj, s->hash_rows, d, 0, 1, values + (size_t)history * d, d);
+  for (uint32_t t = 0; t < b->count; t++) {
+    const float *u = s->u + (size_t)t * d, *key = s->engram_key + (size_t)t * d;
+    float *x = s->x + (size_t)t * d, *value = s->out;
+    float score = f_dot(u, key, d) * f_inverse_rms(u, d) * f_inverse_rms(key, d) * areole_inverse_sqrt(d);
+    vec alpha = v_splat(f_sigmoid(score));
+    add_taps(b, 0, b->first + t, values + (size_t)(history + t) * d, d, d, e->taps, g->engram_taps, g->engram_dilation, value);
+    for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(u + i), v_mul(alpha, v_load(value + i))));
+  }
+  memcpy(past, values + (size_t)b->count * d, (size_t)history * d * 4);
+}
+
+/* Rotates the two halves of a head by the position's angles. */
+static void rotate_halves(float *x, uint32_t half, const float *cosine, const float *sine) {
+  for (uint32_t i = 0; i < half; i++) {
+    float first = x[i], second = x[half + i];
+    x[i] = first * cosine[i] - second * sine[i];
+    x[half + i] = second * cosine[i] + first * sine[i];
+  }
+}
+
+/* Attention of one block: z (count, d) -> out (count, d). */
+static void attend(batch *b, uint32_t layer) {
+  const areole_geometry *g = b->g;
+  const areole_block *block = &b->model->blocks[layer];
+  areole_session *s = b->s;
+  const areole_cache *cache = &s->caches[layer];
+  uint32_t d = g->d_model, all = b->w.all, history = b->w.history, group = g->heads / g->kv_heads, half = g->qk_dim / 2;
+  float *past = s->histories + (size_t)layer * history * all, *rows = s->qkv + (size_t)history * all;
+  memcpy(s->qkv, past, (size_t)history * all * 4);
+  apply(b, &block->q_proj, s->z, d, 0, 0, rows, all);
+  apply(b, &block->k_proj, s->z, d, 0, 1, rows + b->w.q, all);
+  apply(b, &block->v_proj, s->z, d, 0, 1, rows + b->w.q + b->w.k, all);
+  apply(b, &block->gate_proj, s->z, d, 0, 1, s->gate, b->w.out);
+  memcpy(past, s->qkv + (size_t)b->count * all, (size_t)history * all * 4);
+  /* Keys and values of the whole batch first, newest token last, so that no row is tapped twice. */
+  for (uint32_t t = b->count; t-- > 0;) {
+    float *row = rows + (size_t)t * all, *q = s->tapped, *k = q + b->w.q, *v = k + b->w.k;
+    if (g->qkv_taps) {
+      add_taps(b, block, b->first + t, row, all, b->w.q, block->q_taps, g->qkv_taps, 1, q);
+      add_taps(b, block, b->first + t, row + b->w.q, all, b->w.k, block->k_taps, g->qkv_taps, 1, k);
+      add_taps(b, block, b->first + t, row + b->w.q + b->w.k, all, b->w.v, block->v_taps, g->qkv_taps, 1, v);
+    } else {
+      memcpy(q, row, all * sizeof(float));
+    }
+    for (uint32_t h = 0; h < g->heads; h++) {
+      areole_norm(q + h * g->qk_dim, block->q_norm, g->qk_dim, row + h * g->qk_dim);
+      rotate_halves(row + h * g->qk_dim, half, s->cosine + t * half, s->sine + t * half);
+    }
+    for (uint32_t h = 0; h < g->kv_heads; h++) {
+      float *key = row + b->w.q + h * g->qk_dim;
+      areole_norm(k + h * g->qk_dim, block->k_norm, g->qk_dim, key);
+      rotate_halves(key, half, s->cosine + t * half, s->sine + t * half);
+      areole_cache_store(cache, h, slot_of(b, b->first + t), key, v + h * g->v_dim);
+    }
+  }
+  for (uint32_t t = 0; t < b->count; t++) {
+    areole_run runs[3];
+    uint32_t count = visible_runs(b, block, b->first + t, runs);
+    float *out = s->attention + (size_t)t * b->w.out;
+    const float *gate = s->gate + (size_t)t * b->w.out;
+    for (uint32_t h = 0; h < g->kv_heads; h++)
+      areole_attention(cache, h, runs, count, rows + (size_t)t * all + h * group * g->qk_dim, group, s->attention_work,
+                       out + h * group * g->v_dim);
+    uint32_t i = 0;
+    for (; i + 4 <= b->w.out; i += 4) v_store(out + i, v_mul(v_load(out + i), v_sigmoid(v_load(gate + i))));
+    for (; i < b->w.out; i++) out[i] = out[i] * f_sigmoid(gate[i]);
+  }
+  apply(b, &block->out_proj, s->attention, b->w.out, 0, 0, s->out, d);
+}
+
+static void run_block(batch *b, uint32_t layer) {
+  const areole_geometry *g = b->g;
+  const areole_block *block = &b->model->blocks[layer];
+  areole_session *s = b->s;
+  uint32_t d = g->d_model, n = g->lanes, flat = n * d, maps = b->w.maps;
+  /* The norm over all lanes only scales the rotated input, so it goes into the input's scales. */
+  for (uint32_t t = 0; t < b->count; t++) s->multipliers[t] = f_inverse_rms(s->lanes + (size_t)t * flat, flat);
+  apply(b, &block->phi_pre, s->lanes, flat, s->multipliers, 0, s->maps, maps);
+  apply(b, &block->phi_post, s->lanes, flat, s->multipliers, 1, s->maps + n, maps);
+  apply(b, &block->phi_res, s->lanes, flat, s->multipliers, 1, s->maps + 2 * n, maps);
+  for (uint32_t t = 0; t < b->count; t++) {
+    float *map = s->maps + (size_t)t * maps;
+    for (uint32_t i = 0; i < n; i++) {
+      map[i] = f_sigmoid(block->a_pre * map[i] + block->b_pre[i]);
+      map[n + i] = 2.0f * f_sigmoid(block->a_post * map[n + i] + block->b_post[i]);
+    }
+    float logits[AREOLE_MAX_LANES * AREOLE_MAX_LANES];
+    for (uint32_t i = 0; i < n * n; i++) logits[i] = block->a_res * map[2 * n + i] + block->b_res[i];
+    areole_sinkhorn(logits, n, map + 2 * n);
+    areole_lanes_gather(s->lanes + (size_t)t * flat, map, n, d, s->u + (size_t)t * d);
+  }
+  if (block->site >= 0) add_engram(b, (uint32_t)block->site);
+  else memcpy(s->x, s->u, (size_t)b->count * d * 4);
+  for (uint32_t t = 0; t < b->count; t++) areole_norm(s->x + (size_t)t * d, block->norm_in, d, s->z + (size_t)t * d);
+  attend(b, layer);
+  vec gate = v_splat(block->attn_gate);
+  for (uint32_t t = 0; t < b->count; t++) {
+    float *x = s->x + (size_t)t * d, *z = s->z + (size_t)t * d, *map = s->maps + (size_t)t * maps;
+    areole_norm(s->out + (size_t)t * d, block->post_norm, d, z);
+    for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(x + i), v_mul(gate, v_load(z + i))));
+    areole_norm(x, block->pre_hada, d, z);
+    areole_monarch_add(&block->mlp, z, d, s->mlp_work, x);
+    areole_lanes_update(s->lanes + (size_t)t * flat, map + 2 * n, map + n, x, s->u + (size_t)t * d, n, d, s->cell + (size_t)t * d);
+  }
+  add_cells(b, layer + 1, s->cell);
+}
+
+/* Logits (out_vocab,) of the batch's token t. */
+static void head(batch *b, uint32_t t, float *logits) {
+  areole_session *s = b->s;
+  const areole_matrix *m = &b->model->embedding;
+  areole_norm(s->cell + (size_t)t * b->g->d_model, b->model->final_norm, b->g->d_model, s->z);
+  areole_input_prepare(&s->input, m, s->z, b->g->d_model, 1, 0, s->rotate_work);
+  areole_matmul(m, &s->input, b->g->out_vocab, s->logits, 0);
+  memcpy(logits, s->logits, b->g->out_vocab * sizeof(float));
+}
+
+/* Feeds up to AREOLE_BATCH tokens. */
+static void run_batch(areole_session *s, const uint32_t *tokens, uint32_t count, int pin) {
+  batch b = {s, s->model, &s->model->g, tokens, count, s->state->position, s->state->pinned + (pin ? count : 0),
+             widths_of(&s->model->g)};
+  uint32_t half = b.g->qk_dim / 2;
+  for (uint32_t t = 0; t < count; t++)
+    areole_rope_angles(b.first + t, half, b.model->rope_frequencies, s->cosine + t * half, s->sine + t * half);
+  embed(&b);
+  for (uint32_t l = 0; l < b.g->layers; l++) run_block(&b, l);
+  uint32_t newest[RECENT];
+  for (uint32_t j = 0; j < RECENT; j++) newest[j] = token_before(&b, count - 1, j);
+  memcpy(s->state->recent, newest, sizeof newest);
+  s->state->position += count;
+  s->state->pinned = b.pinned;
+}
+
+int32_t areole_prefill(areole_session *s, const uint32_t *tokens, uint32_t count, uint32_t flags, float *logits) {
+  if (!valid(s) || !tokens || !count || flags > 7) return AREOLE_BAD_ARGUMENT;
+  int all = (flags & AREOLE_LOGITS_ALL) != 0, last = (flags & AREOLE_LOGITS_LAST) != 0, pin = (flags & AREOLE_PIN) != 0;
+  if ((all || last) && !logits) return AREOLE_BAD_ARGUMENT;
+  if (pin && s->state->position != s->state->pinned) return AREOLE_BAD_ARGUMENT;
+  if (count > s->state->max_tokens - s->state->position) return AREOLE_CONTEXT_FULL;
+  if (pin && count > s->state->capacity - s->state->pinned) return AREOLE_CONTEXT_FULL;
+  for (uint32_t i = 0; i < count; i++)
+    if (tokens[i] >= s->model->g.vocab) return AREOLE_BAD_TOKEN;
+  for (uint32_t at = 0, step; at < count; at += step) {
+    step = count - at < AREOLE_BATCH ? count - at : AREOLE_BATCH;
+    run_batch(s, tokens + at, step, pin);
+    batch b = {s, s->model, &s->model->g, tokens + at, step, 0, 0, widths_of(&s->model->g)};
+    for (uint32_t t = 0; all && t < step; t++) head(&b, t, logits + (size_t)(at + t) * b.g->out_vocab);
+    if (last && !all && at + step == count) head(&b, step - 1, logits);
+  }
+  return AREOLE_OK;
+}
+
+int32_t areole_decode(areole_session *s, uint32_t token, float *logits) {
+  return areole_prefill(s, &token, 1, AREOLE_LOGITS_LAST, logits);
+}
+
+/* ---- snapshots ---- */
+
+/* Walks the stored cache: pinned slots, then the ring's used ones, for each layer and key-value head. Copies to or
+ * from `bytes`, or only counts when it is null. */
+static uint32_t cache_bytes(const areole_session *s, const session_state *state, uint8_t *bytes, int load) {
+  const areole_geometry *g = &s->model->g;
+  uint32_t recent = state->position - state->pinned, used[2][2], total = 0;
+  used[0][0] = 0, used[0][1] = round_up(state->pinned, 4);
+  used[1][0] = s->ring_base, used[1][1] = round_up(recent < s->ring ? recent : s->ring, 4);
+  for (uint32_t l = 0; l < g->layers; l++) {
+    const areole_cache *c = &s->caches[l];
+    for (uint32_t h = 0; h < g->kv_heads; h++)
+      for (int part = 0; part < 2; part++) {
+        uint32_t first = used[part][0], n = used[part][1];
+        uint8_t *sources[4] = {(uint8_t *)c->keys + ((size_t)h * c->slots + first) * c->qk_dim,
+                               (uint8_t *)c->values + ((size_t)h * c->slots + first) * c->v_padded,
+                               (uint8_t *)(c->key_scales + (size_t)h * c->slots + first),
+                               (uint8_t *)(c->value_scales + (size_t)h * c->slots + first)};
+        uint32_t sizes[4] = {n * c->qk_dim, n * c->v_padded, n * 4, n * 4};
+        for (int i = 0; i < 4; i++) {
+          if (bytes && load) memcpy(sources[i], bytes + total, sizes[i]);
+          else if (bytes) memcpy(bytes + total, sources[i], sizes[i]);
+          total += sizes[i];
+        }
+      }
+  }
+  return total;
+}
+
+int32_t areole_snapshot_size(const areole_session *s, uint32_t *bytes) {
+  if (!valid(s) || !bytes) return AREOLE_BAD_ARGUMENT;
+  *bytes = s->state_bytes + cache_bytes(s, s->state, 0, 0);
+  return AREOLE_OK;
+}
+
+int32_t areole_snapshot_save(const areole_session *s, void *buffer, uint32_t bytes) {
+  uint32_t needed;
+  int32_t status = areole_snapshot_size(s, &needed);
+  if (!status && !buffer) status = AREOLE_BAD_ARGUMENT;
+  if (status) return status;
+  if (bytes < needed) return AREOLE_TOO_SMALL;
+  memcpy(buffer, s->state, s->state_bytes);
+  cache_bytes(s, s->state, (uint8_t *)buffer + s->state_bytes, 0);
+  return AREOLE_OK;
+}
+
+int32_t areole_snapshot_load(areole_session *s, const void *buffer, uint32_t bytes) {
+  session_state state;
+  if (!valid(s) || !buffer) return AREOLE_BAD_ARGUMENT;
+  if (bytes < s->state_bytes) return AREOLE_BAD_SNAPSHOT;
+  memcpy(&state, buffer, sizeof state);
+  if (memcmp(&state, s->state, offsetof(session_state, position))) return AREOLE_BAD_SNAPSHOT;
+  if (state.position > state.max_tokens || state.pinned > state.position || state.pinned > state.capacity)
+    return AREOLE_BAD_SNAPSHOT;
+  if (bytes != s->state_bytes + cache_bytes(s, &state, 0, 0)) return AREOLE_BAD_SNAPSHOT;
+  memcpy(s->state, buffer, s->state_bytes);
+  cache_bytes(s, &state, (uint8_t *)(uintptr_t)buffer + s->state_bytes, 1);
+  return AREOLE_OK;
+}
+
+/* ---- what is read from a session ---- */
+
+int32_t areole_pool(const areole_session *s, uint32_t code, float *pooled, float *output) {
+  if (!valid(s)) return AREOLE_BAD_ARGUMENT;
+  for (uint32_t h = 0; h < s->model->head_count; h++) {
+    const areole_head *found = &s->model->heads[h];
+    if (found->code != code) continue;
+    if (!pooled) return (int32_t)(found->q * found->d);
+    if (!s->state->position) return AREOLE_BAD_ARGUMENT;
+    areole_pool_finish(found, s->pools[h], s->pool_work, pooled, output);
+    return (int32_t)(found->q * found->d);
+  }
+  return AREOLE_NO_HEAD;
+}

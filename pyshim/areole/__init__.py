@@ -1,0 +1,44 @@
+"""areole: the Needle tool-calling model in a browser tab, and wherever else Python runs.
+
+Importing the package loads nothing but this file; each public name is fetched from its module when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Needle": "agent",
+    "Model": "model",
+    "Archive": "archive",
+    "parse": "archive",
+    "Tokenizer": "tokenizer",
+    "ERROR_CODES": "errors",
+    "AreoleError": "errors",
+    "ArchiveError": "errors",
+    "TokenizerError": "errors",
+    "ToolsError": "errors",
+    "RequestError": "errors",
+    "ContextFullError": "errors",
+    "CoreError": "errors",
+    "Cancelled": "errors",
+    "CallParseError": "errors",
+}
+"""Public name -> the module of this package that defines it."""
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> object:
+    module = _PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'areole' has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,110 @@
+"""Fixtures of the browser tests: the stand-in site and the real one, each in a headless Chromium of the module's own.
+
+A module uses one of `lab` (stand-in) and `real`: Playwright's synchronous side allows one at a time in a thread.
+Run them with `python build.py test`, which builds the site and says in the environment where everything is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "web"))  # headless.py and devserver.py belong to the site's folder
+
+from headless import Headless  # noqa: E402
+from playwright.sync_api import Page  # noqa: E402
+from standin import build_standin  # noqa: E402
+
+Opener = Callable[..., Page]
+
+# Set before the page's own scripts: keeps every event of window.areole from the first one on.
+RECORD = """
+window.seen = { progress: [], states: [] };
+let client;
+Object.defineProperty(window, "areole", {
+  get: () => client,
+  set(value) {
+    client = value;
+    client.addEventListener("progress", (event) => window.seen.progress.push(event.detail));
+    client.addEventListener("state", (event) => window.seen.states.push(event.detail.state));
+  },
+});
+"""
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The real site, built if `build.py test` has not done so already."""
+    named = os.environ.get("AREOLE_SITE")
+    if named:
+        return Path(named)
+    subprocess.run([sys.executable, str(ROOT / "build.py"), "site"], check=True)
+    return ROOT / "build" / "site"
+
+
+@pytest.fixture(scope="session")
+def standin_site(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_standin(tmp_path_factory.mktemp("standin") / "site", site / "pyodide")
+
+
+@pytest.fixture(scope="module")
+def lab(standin_site: Path) -> Iterator[Headless]:
+    """The stand-in site, loaded."""
+    with Headless(standin_site, query={"trace": "1"}) as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def real(site: Path) -> Iterator[Headless]:
+    """The real site with the real weights, loaded."""
+    with Headless(site, query={"trace": "1"}) as tab:
+        yield tab
+
+
+@pytest.fixture
+def open_page() -> Iterator[Opener]:
+    """Opens further pages, each in a context of its own that ends with the test.
+
+    open_page(tab, query="", before=None, **context): `before(page)` runs before the page is opened, for routes.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def open_one(
+            tab: Headless, query: str = "", before: Callable[[Page], None] | None = None, address: str = "", **options: Any
+        ) -> Page:
+            browser = tab.context.browser
+            if browser is None:
+                raise RuntimeError("the browser is gone")
+            context = browser.new_context(**options)
+            stack.callback(context.close)
+            page = context.new_page()
+            page.set_default_timeout(60_000)
+            page.add_init_script(RECORD)
+            if before:
+                before(page)
+            page.goto((address or tab.server.address) + query)
+            return page
+
+        yield open_one
+
+
+def settled(page: Page) -> dict[str, Any]:
+    """What `areole.ready` comes to: {"info"} or {"error": {code, message, details}}."""
+    answer: dict[str, Any] = page.evaluate(
+        """async () => {
+          while (window.areole.state === "idle") await new Promise((resolve) => setTimeout(resolve, 20));
+          return window.areole.ready.then(
+            (info) => ({ info }),
+            ({ code, message, details }) => ({ error: { code, message, details } }),
+          );
+        }"""
+    )
+    return answer

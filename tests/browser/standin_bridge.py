@@ -1,0 +1,116 @@
+"""The stand-in for areole.bridge, run by the real Pyodide: answers at once, and misbehaves when the request says so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
+
+
+def start(exports: Any, memory: Any, address: int, nbytes: int, name: str) -> Bridge:
+    if exports.echo(7) != 7 or address % 64:
+        raise ValueError(f"the core answers wrongly, or the weights are at {address}")
+    return Bridge(exports, nbytes, name)
+
+
+class Bridge:
+    def __init__(self, exports: Any, nbytes: int, name: str) -> None:
+        self.exports, self.nbytes, self.name = exports, nbytes, name
+        self.names: list[str] = []
+        self.system = ""
+        self.declared = self.turns = 0
+
+    def info(self) -> str:
+        return json.dumps({"nbytes": self.nbytes, "name": self.name})
+
+    def declare(self, tools: str, system: str) -> str:
+        if tools == "refuse":
+            error = {"type": "error", "code": "tools_json", "message": "The tools are not JSON.", "details": {"got": tools}}
+            return json.dumps(error)
+        self.names = [tool["name"] for tool in json.loads(tools)]
+        self.system, self.turns = system, 0
+        self.declared += 1
+        return json.dumps({"type": "declared", "prefix_tokens": len(tools) + len(system)})
+
+    def begin(self, text: str, options: str) -> Run:
+        self.turns += 1
+        return Run(self, text, json.loads(options))
+
+    def embed(self, text: str) -> str:
+        return json.dumps({"type": "embedding", "embedding": [float(len(text)), 0.5]})
+
+    def golden(self, request: str) -> str:
+        return json.dumps({"type": "golden", "got": json.loads(request)})
+
+    def reset(self) -> str:
+        self.turns = 0
+        return json.dumps({"type": "reset"})
+
+    def close(self) -> None:
+        self.names = []
+
+
+class Run:
+    """Two words a second would be a model; this gives one token a step as fast as it is asked."""
+
+    def __init__(self, bridge: Bridge, text: str, options: dict[str, Any]) -> None:
+        self.bridge, self.text, self.options = bridge, text, options
+        self.cancelled = self.finished = False
+        self.calls = [{"name": name, "arguments": {"room": "bedroom", "level": 2.0}} for name in bridge.names[:2]]
+        words = ["because", " the", " words", " say", " so"]
+        if text == "slow":
+            words = [f" word{i}" for i in range(100_000)]
+        if text == "markup":
+            words = [MARKUP[:10], MARKUP[10:]]
+            self.calls = [{"name": "show", "arguments": {MARKUP: MARKUP}}]
+        if text == "none":
+            self.calls = []
+        raw = json.dumps(self.calls)
+        self.tokens = [(word, "reasoning") for word in words] + [(raw[i : i + 5], "call") for i in range(0, len(raw), 5)]
+        self.position = 0
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def step(self) -> str:
+        if self.text == "crash":
+            raise ZeroDivisionError("planted fault")
+        if self.text == "trap":
+            self.bridge.exports.boom()
+        if self.text == "full":
+            details = {"needed": 9, "available": 3}
+            message = "The context is full: 9 tokens needed, 3 free."
+            return json.dumps({"type": "error", "code": "context_full", "message": message, "details": details})
+        if self.finished:
+            return ""
+        if self.cancelled:
+            self.finished = True
+            return json.dumps({"type": "error", "code": "cancelled", "message": "Cancelled.", "details": {}})
+        if self.position < len(self.tokens):
+            delta, phase = self.tokens[self.position]
+            self.position += 1
+            return json.dumps({"type": "token", "id": self.position, "delta": delta, "phase": phase, "forced": False})
+        self.finished = True
+        return self.result()
+
+    def result(self) -> str:
+        good = self.text != "unparsable"
+        envelope = {
+            "type": "call",
+            "success": good,
+            "error": None if good else "The model wrote no valid call.",
+            "error_code": None if good else "call_unparsable",
+            "reason": None,
+            "function_calls": self.calls if good else [],
+            "suppressed_calls": [],
+            "reasoning": "".join(delta for delta, phase in self.tokens if phase == "reasoning").strip(),
+            "confidence": 0.6464,
+            "prefill_tps": 812.5,
+            "decode_tps": 243.1,
+            "peak_ram_mb": 61.2,
+        }
+        seen = {"turns": self.bridge.turns, "declared": self.bridge.declared, "system": self.bridge.system}
+        timings = {"prefill_s": 0.2, "decode_s": 0.1}
+        rest = {"tokens": self.position, "prompt_tokens": 9, "timings": timings, "options": self.options, "seen": seen}
+        return json.dumps({"type": "result", "result": envelope, **rest})

@@ -1,0 +1,385 @@
+"""The page: what is seen, said, typed and reached by keyboard, on the stand-in site."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Opener, settled
+from headless import Headless
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def axe_source() -> str:
+    modules = os.environ.get("AREOLE_NODE_MODULES")
+    if not modules:
+        pytest.fail("AREOLE_NODE_MODULES does not say where axe-core is: run the tests with python build.py test")
+    return Path(modules, "axe-core", "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def page(lab: Headless) -> Iterator[Page]:
+    """The loaded page as a visitor meets it, the first example chosen."""
+    lab.console_errors.clear()
+    view = lab.page
+    view.get_by_role("button", name="Smart home").click()
+    for editor in ("#tools-editor", "#facts-editor"):
+        view.locator(editor).evaluate("(details) => { details.open = false; }")
+    yield view
+    assert lab.console_errors == []
+
+
+def ask(page: Page, text: str) -> None:
+    page.get_by_label("Request", exact=True).fill(text)
+    page.get_by_role("button", name="Ask", exact=True).click()
+
+
+def test_presets_fill_the_fields(page: Page, lab: Headless) -> None:
+    presets = json.loads((lab.site / "presets.json").read_text(encoding="utf-8"))
+    assert len(presets) == 13
+    buttons = page.locator("#presets button")
+    expect(buttons).to_have_count(13)
+    for index, preset in enumerate(presets):
+        assert set(preset) == {"id", "title", "note", "system", "text", "tools"}  # no answers
+        buttons.nth(index).click()
+        expect(buttons.nth(index)).to_have_attribute("aria-pressed", "true")
+        expect(page.locator("#presets [aria-pressed=true]")).to_have_count(1)
+        expect(page.get_by_label("Request", exact=True)).to_have_value(preset["text"])
+        assert json.loads(page.locator("#tools").input_value()) == preset["tools"]
+        expect(page.locator("#tool-list > li")).to_have_count(len(preset["tools"]))
+
+
+def test_an_answer_is_shown_as_calls_figures_and_json(page: Page) -> None:
+    ask(page, "dim the lights")
+    calls = page.get_by_role("list", name="Calls").get_by_role("listitem")
+    expect(calls).to_have_count(2)
+    expect(calls.first).to_contain_text("set_lights")
+    expect(calls.first).to_contain_text("bedroom")
+    expect(page.locator(".call.withheld")).to_have_count(0)
+    expect(page.locator("#reasoning")).to_have_text("because the words say so")
+    expect(page.locator("#figures")).to_contain_text("243 tokens/s")
+    expect(page.locator("#figures")).to_contain_text("65 %")
+    page.get_by_text("Answer as JSON").first.click()
+    envelope = json.loads(page.locator("#envelope").inner_text())
+    assert list(envelope)[:4] == ["type", "success", "error", "error_code"]
+    expect(page.get_by_role("status")).to_have_text("2 calls: set_lights, set_thermostat.")
+    page.get_by_text("Answer as JSON").first.click()
+
+
+def test_text_streams_outside_live_regions(page: Page) -> None:
+    ask(page, "slow")
+    page.wait_for_function("() => document.querySelector('#reasoning').textContent.includes('word30')")
+    inside = "[aria-live] #reasoning, [role=status] #reasoning, [role=alert] #reasoning, [aria-live] #writing"
+    assert page.locator(inside).count() == 0
+    expect(page.get_by_role("status")).to_have_text("Working on the request.")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("status")).to_have_text("Stopped.")
+    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    ask(page, "hello")
+    expect(page.get_by_role("list", name="Calls").get_by_role("listitem")).to_have_count(2)
+
+
+def test_what_the_model_or_a_user_writes_is_never_markup(page: Page) -> None:
+    ask(page, "markup")
+    expect(page.locator("#calls")).to_contain_text("<img src=x")
+    expect(page.locator("#reasoning")).to_contain_text("<b>bold</b>")
+    assert page.locator("#answer img, #answer b").count() == 0
+    name = "<img src=x onerror=\"document.title='owned'\">"
+    page.locator("#tools-editor > summary").click()
+    page.locator("#tools").fill(json.dumps([{"name": name, "description": name, "parameters": {"properties": {name: {}}}}]))
+    expect(page.locator("#tool-list")).to_contain_text(name)
+    assert page.locator("#tool-list img").count() == 0
+    assert "owned" not in page.title()
+
+
+def test_no_call_and_an_unusable_answer_are_told_apart(page: Page) -> None:
+    ask(page, "none")
+    expect(page.locator("#answer-text")).to_have_text("No call: none of the tools fits this request.")
+    ask(page, "unparsable")
+    alert = page.locator("#answer-error")
+    expect(alert).to_contain_text("The model wrote no valid call.")
+    expect(alert).to_contain_text("call_unparsable")
+    expect(page.locator("#writing")).to_be_visible()
+
+
+def test_errors_are_alerts_and_the_next_request_works(page: Page) -> None:
+    alert = page.locator("#answer-error")
+    expect(alert).to_have_attribute("role", "alert")
+    ask(page, "full")
+    expect(alert).to_contain_text("9 tokens needed, 3 free")
+    ask(page, "crash")
+    expect(alert).to_contain_text("planted fault")
+    ask(page, "hello")
+    expect(page.get_by_role("list", name="Calls").get_by_role("listitem")).to_have_count(2)
+    expect(alert).to_be_empty()
+
+
+def test_an_empty_request_is_refused_where_it_is_written(page: Page) -> None:
+    ask(page, "  ")
+    expect(page.locator("#request-error")).to_have_text("Write a request first.")
+    expect(page.get_by_label("Request", exact=True)).to_be_focused()
+    ask(page, "hello")
+    expect(page.locator("#request-error")).to_be_empty()
+
+
+BAD_TOOLS: list[tuple[str, str]] = [
+    ('[\n  {"name": "a",}\n]', "Line 2, column 15: Expected a name in double quotes; found \"}\"."),
+    ('[{"name": "a"}', "Line 1, column 15: Expected a comma or ]; the text ends."),
+    ('[{"name": \'a\'}]', "Line 1, column 11: Expected a value; found \"'\"."),
+    ('[{"name" "a"}]', 'Line 1, column 10: Expected a colon after the name; found "\\"".'),
+    ('[{"name": "a}]', "Line 1, column 11: A string has no closing quote."),
+    ('[{"name": "a\\q"}]', "Line 1, column 13: A string holds a backslash"),
+    ('[{"name": "a"}] x', "Line 1, column 17: Expected nothing more after the list"),
+    ('[{"name": "a", "n": 01}]', "Line 1, column 21: Expected a value"),
+    ("", "Line 1, column 1: Expected a value; the text ends."),
+    ('{"name": "a"}', "Line 1, column 1: The tools are a list"),
+    ('[{"name": "a"},\n 7]', "Line 2, column 2: Tool 2 is not an object"),
+    ('[{"name": "a"},\n\n  {"description": "b"}]', "Line 3, column 3: Tool 2 has no name"),
+    ('[{"type": "function", "function": {"name": ""}}]', "Line 1, column 2: Tool 1 has no name"),
+    ("[" * 300, "Line 1, column 258: Nested more than 256 deep."),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_TOOLS)
+def test_faulty_tools_are_told_by_place_and_not_sent(text: str, message: str, page: Page) -> None:
+    page.locator("#tools").evaluate("(field, text) => { field.value = text; }", text)
+    ask(page, "hello")
+    expect(page.locator("#tools-error")).to_contain_text(message)
+    field = page.locator("#tools")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_be_focused()
+    described = field.get_attribute("aria-describedby") or ""
+    assert "tools-error" in described.split()
+    expect(page.get_by_role("button", name="Stop")).to_be_disabled()  # nothing was sent
+    field.fill('[{"name": "mended"}]')
+    expect(page.locator("#tools-error")).to_be_empty()  # told while typing, without a new request
+    ask(page, "hello")
+    expect(page.get_by_role("list", name="Calls")).to_contain_text("mended")
+
+
+def test_every_json_text_is_judged_as_json_parse_does(page: Page) -> None:
+    """The editor's own scanner, that knows places, against the browser's parser, that knows JSON."""
+    texts = [
+        "[]",
+        " [ ] ",
+        "[1e5]",
+        "[-0.5E-7]",
+        "[+1]",
+        "[.5]",
+        "[1.]",
+        "[0x1]",
+        "[true,false,null]",
+        "[nul]",
+        "[nulll]",
+        "[1,]",
+        "[,1]",
+        '["\\u00e9\\ud83d"]',
+        '["\\u00g9"]',
+        '["\t"]',
+        '["\\/"]',
+        "[\u00a01]",
+        "[\ufeff1]",
+        "\ufeff[]",
+        "[[[]]]",
+        "[[]",
+        '[{"a":{"b":[1,{"c":null}]}}]',
+        '[{"a"}]',
+        "[{1:2}]",
+        "[NaN]",
+        "[1 2]",
+        '["a" "b"]',
+        '["\u2028"]',
+        "[-]",
+        "[1e]",
+        "[1-2]",
+    ]
+    verdicts = page.evaluate(
+        """async (texts) => {
+          const { readTools } = await import("./tools.js");
+          const shape = /is not an object|has no name|are a list/;
+          return texts.map((text) => {
+            let parses = true;
+            try { JSON.parse(text); } catch { parses = false; }
+            const { fault } = readTools(text);
+            return [text, parses, fault === null || shape.test(fault.message)];
+          });
+        }""",
+        texts,
+    )
+    assert [row for row in verdicts if row[1] != row[2]] == []
+    assert {row[1] for row in verdicts} == {True, False}
+
+
+def test_facts_reach_the_model(page: Page, lab: Headless) -> None:
+    page.locator("#facts-editor > summary").click()
+    page.get_by_label("System facts").fill("location: Paris")
+    ask(page, "hello")
+    expect(page.locator("#answer")).to_have_attribute("data-state", "done")
+    assert lab.call("complete", "hello")["seen"]["system"] == "location: Paris"
+
+
+def tab_to(page: Page, name: str) -> None:
+    """Press Tab until the element with this id has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.id") == name:
+            return
+    pytest.fail(f"Tab never reaches #{name}")
+
+
+def test_everything_works_from_the_keyboard_alone(lab: Headless, open_page: Opener) -> None:
+    page = open_page(lab)
+    settled(page)
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.textContent") == "Skip to the request"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")  # the second example
+    expect(page.get_by_role("button", name="Small robot")).to_have_attribute("aria-pressed", "true")
+    tab_to(page, "request")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("slow")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#answer")).to_have_attribute("data-state", "working")
+    tab_to(page, "stop")
+    ring = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+    assert ring == "solid"
+    page.keyboard.press("Enter")
+    expect(page.locator("#answer-text")).to_have_text("Stopped.")
+    assert page.evaluate("() => document.activeElement.id") == "ask"  # not lost with the disabled button
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("hello")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#answer-text")).to_have_text("2 calls: move, rotate.")
+    assert page.evaluate("() => document.activeElement.id") == "ask"
+    tab_to(page, "envelope") if page.locator("#envelope").is_visible() else None
+    page.locator("#tools-editor > summary").focus()
+    page.keyboard.press("Enter")
+    tab_to(page, "tools")
+    page.keyboard.press("Tab")  # the field does not keep the Tab key
+    assert page.evaluate("() => document.activeElement.id") != "tools"
+
+
+def test_landmarks_headings_and_labels(page: Page) -> None:
+    for role in ("banner", "main", "contentinfo"):
+        expect(page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]
+    levels = page.evaluate("() => [...document.querySelectorAll('h1,h2,h3')].map((h) => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    for label in ("Request", "Tool declarations, a JSON list", "System facts"):
+        assert page.get_by_label(label, exact=True).count() == 1
+
+
+def axe_faults(page: Page, axe_source: str) -> list[Any]:
+    """What axe finds, each as (rule, elements). Playwright's evaluate is not bound by the page's policy."""
+    page.evaluate("(source) => { if (!window.axe) (0, eval)(source); }", axe_source)
+    found = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+    return [(fault["id"], [node["target"] for node in fault["nodes"]]) for fault in found["violations"]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing(scheme: Any, width: int, lab: Headless, open_page: Opener, axe_source: str) -> None:
+    size = {"width": width, "height": 800}
+    page = open_page(lab, color_scheme=scheme, viewport=size, reduced_motion="reduce", bypass_csp=True)
+    settled(page)
+    assert axe_faults(page, axe_source) == []
+    ask(page, "slow")
+    page.wait_for_function("() => document.querySelector('#reasoning').textContent.includes('word30')")
+    assert axe_faults(page, axe_source) == []
+    page.get_by_role("button", name="Stop").click()
+    ask(page, "hello")
+    expect(page.locator("#answer")).to_have_attribute("data-state", "done")
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert axe_faults(page, axe_source) == []
+    page.locator("#tools").fill("[")
+    ask(page, "  ")
+    ask(page, "hello")
+    expect(page.locator("#tools-error")).not_to_be_empty()
+    assert axe_faults(page, axe_source) == []
+
+
+def test_axe_finds_nothing_while_loading_and_after_it_failed(
+    lab: Headless, open_page: Opener, axe_source: str
+) -> None:
+    page = open_page(
+        lab, before=lambda page: page.route("**/model/*", lambda route: route.fulfill(body=b"")), bypass_csp=True
+    )
+    assert "error" in settled(page)
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    assert axe_faults(page, axe_source) == []
+    page = open_page(lab, before=lambda page: page.route("**/model/*", lambda route: None), bypass_csp=True)
+    expect(page.locator("#load-text")).to_contain_text("MB")
+    assert axe_faults(page, axe_source) == []
+
+
+def test_a_screen_320_px_wide_needs_no_sideways_scrolling(lab: Headless, open_page: Opener) -> None:
+    page = open_page(lab, viewport={"width": 320, "height": 640})
+    settled(page)
+    long = json.dumps([{"name": "a_very_long_tool_name_" * 6, "parameters": {"properties": {"p" * 90: {"type": "string"}}}}])
+    for summary in page.locator("#tools-editor > summary, #facts-editor > summary").all():
+        summary.click()
+    page.locator("#tools").fill(long)
+    expect(page.locator("#tool-list > li")).to_have_count(1)
+    ask(page, "markup")
+    expect(page.locator("#answer")).to_have_attribute("data-state", "done")
+    page.locator("#envelope-box > summary").click()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll("body *")]
+          .filter((node) => node.getBoundingClientRect().right > 320.5 && getComputedStyle(node).position !== "absolute")
+          .map((node) => node.id || node.className || node.tagName)"""
+    )
+    assert wide == []
+
+
+def test_reduced_motion_is_respected(lab: Headless, open_page: Opener) -> None:
+    moving = "() => getComputedStyle(document.querySelector('#answer-text')).animationName"
+    for motion, name in (("reduce", "none"), ("no-preference", "breathe")):
+        page = open_page(lab, reduced_motion=motion)
+        settled(page)
+        ask(page, "slow")
+        expect(page.locator("#answer")).to_have_attribute("data-state", "working")
+        assert page.evaluate(moving) == name
+        page.close()
+
+
+def test_light_and_dark(lab: Headless, open_page: Opener) -> None:
+    grounds = []
+    for scheme in ("light", "dark"):
+        page = open_page(lab, color_scheme=scheme)
+        grounds.append(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))
+        page.close()
+    assert grounds == ["rgb(247, 244, 236)", "rgb(19, 26, 22)"]
+
+
+def test_without_examples_the_page_still_answers(lab: Headless, open_page: Opener) -> None:
+    page = open_page(lab, before=lambda page: page.route("**/presets.json", lambda route: route.fulfill(status=404)))
+    settled(page)
+    expect(page.locator("#presets")).to_contain_text("could not be loaded")
+    page.locator("#tools-editor > summary").click()
+    page.locator("#tools").fill('[{"name": "own"}]')
+    ask(page, "hello")
+    expect(page.get_by_role("list", name="Calls")).to_contain_text("own")
+
+
+def test_a_visitor_who_saves_data_decides_about_the_download(lab: Headless, open_page: Opener) -> None:
+    saving = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
+    page = open_page(lab, before=lambda page: page.add_init_script(saving))
+    expect(page.locator("#presets button")).to_have_count(13)
+    button = page.get_by_role("button", name="Load the model")
+    expect(button).to_be_visible()
+    assert page.evaluate("() => [areole.state, window.seen.progress.length]") == ["idle", 0]
+    button.click()
+    assert "info" in settled(page)

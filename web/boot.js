@@ -1,0 +1,440 @@
+/**
+ * From nothing to a Python bridge that answers: picks the core build this browser can run, streams the weights into its
+ * memory and starts Pyodide meanwhile, then hands both to `areole.bridge`. Owns progress and the watch for a load that
+ * stands still. Asks for nothing outside the site and refuses to start where WebAssembly is blocked.
+ */
+
+import { AreoleError, CSP } from "./errors.js";
+import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } from "./loader.js";
+
+/**
+ * @typedef {object} Site site.json
+ * @property {string} version
+ * @property {{url: string, bytes: number, sha256: string, name: string}} model
+ * @property {{relaxed: string, simd128: string}} core
+ * @property {string} wheel
+ * @property {string} pyodide folder, ends in a slash
+ * @property {Record<string, {bytes: number, sha256: string}>} files
+ *
+ * @typedef {object} BootOptions
+ * @property {string} base address of the site's folder
+ * @property {"relaxed" | "simd128"} [core] which core build; chosen by what the browser validates when not given
+ * @property {string} [model] address of other weights; their length and hash are then not checked
+ * @property {boolean} [fresh] go past the HTTP cache: after a load that failed
+ * @property {number} [stallSeconds] give up when nothing has arrived for so long
+ * @property {boolean} [trace] count live proxies, for the leak test
+ *
+ * @typedef {object} Runtime
+ * @property {any} bridge PyProxy of areole.bridge.Bridge
+ * @property {any} pyodide
+ * @property {Record<string, unknown>} info
+ * @property {WebAssembly.Memory} memory
+ * @property {() => string | null} trapped text of the trap that ended the core, if one did
+ */
+
+/** An empty module: as small as a module can be, so compiling it only asks for permission. */
+const EMPTY_MODULE = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]);
+/** () -> v128 whose body ends in i8x16.popcnt (SIMD128), or in i16x8.relaxed_dot_i8x16_i7x16_s (relaxed SIMD). */
+const SIMD128_MODULE = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
+]);
+const RELAXED_MODULE = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 1, 253, 15, 65, 2, 253, 15,
+  253, 146, 2, 11,
+]);
+
+const PYODIDE_FILES = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json"];
+const STALL_SECONDS = 60;
+const HASH_CHUNK = 1 << 20;
+
+/**
+ * Throws a typed error where WebAssembly cannot be compiled. Pyodide's own start would wait for ever there.
+ */
+export function checkWebAssembly() {
+  if (typeof WebAssembly !== "object") {
+    throw new AreoleError("browser_unsupported", "This browser has no WebAssembly, which areole needs. Use a current browser.");
+  }
+  try {
+    new WebAssembly.Module(EMPTY_MODULE);
+  } catch (error) {
+    throw new AreoleError(
+      "wasm_blocked",
+      "The Content-Security-Policy forbids WebAssembly. Add 'wasm-unsafe-eval' to script-src in the headers of the page " +
+        `and of worker.js. A policy that works: ${CSP}`,
+      { got: error instanceof Error ? error.message : String(error), needed: "script-src 'wasm-unsafe-eval'", csp: CSP },
+    );
+  }
+}
+
+/**
+ * The core build to load: the one asked for, else the fastest this browser validates.
+ * @param {string | undefined} asked
+ * @returns {"relaxed" | "simd128"}
+ */
+export function chooseCore(asked) {
+  if (asked !== undefined && asked !== "relaxed" && asked !== "simd128") {
+    throw new AreoleError("request_option", `There is no core build ${JSON.stringify(asked)}; use relaxed or simd128.`, {
+      got: asked,
+      needed: ["relaxed", "simd128"],
+    });
+  }
+  if (asked) return asked;
+  if (WebAssembly.validate(RELAXED_MODULE)) return "relaxed";
+  if (WebAssembly.validate(SIMD128_MODULE)) return "simd128";
+  throw new AreoleError("browser_unsupported", "This browser's WebAssembly has no SIMD. Use a browser from 2023 or later.");
+}
+
+/** Bytes over all files, never falling, at most ten reports a second. */
+class Progress {
+  /**
+   * @param {Map<string, number>} sizes path -> bytes
+   * @param {(message: Record<string, unknown>) => void} post
+   */
+  constructor(sizes, post) {
+    this.sizes = sizes;
+    this.post = post;
+    this.total = [...sizes.values()].reduce((a, b) => a + b, 0);
+    /** @type {Map<string, number>} */
+    this.have = new Map();
+    this.phase = "download";
+    this.last = 0;
+    this.sent = 0;
+    this.activity = 0;
+  }
+
+  /** @param {string} file @param {number} n */
+  add(file, n) {
+    this.activity += 1;
+    const size = this.sizes.get(file) ?? 0;
+    this.have.set(file, Math.min(size, (this.have.get(file) ?? 0) + n));
+    this.report(file);
+  }
+
+  /** All of a file is here, whether its bytes could be counted or not. @param {string} file */
+  done(file) {
+    this.add(file, this.sizes.get(file) ?? 0);
+  }
+
+  /** The length of a file that the manifest does not know. @param {string} file @param {number} bytes */
+  expect(file, bytes) {
+    this.total += bytes - (this.sizes.get(file) ?? 0);
+    this.sizes.set(file, bytes);
+  }
+
+  /** @param {string} phase @param {string} file */
+  enter(phase, file) {
+    this.phase = phase;
+    this.activity += 1;
+    this.report(file, true);
+  }
+
+  /** @param {string} file @param {boolean} [now] */
+  report(file, now = false) {
+    const time = performance.now();
+    if (!now && time - this.last < 100) return;
+    this.last = time;
+    const loaded = [...this.have.values()].reduce((a, b) => a + b, 0);
+    this.sent = Math.max(this.sent, loaded);
+    this.post({ type: "progress", file, loaded: this.sent, total: this.total, phase: this.phase });
+  }
+}
+
+/**
+ * @param {BootOptions} options
+ * @param {(message: Record<string, unknown>) => void} post
+ * @returns {Promise<Runtime>}
+ */
+export async function boot(options, post) {
+  const began = performance.now();
+  checkWebAssembly();
+  const core = chooseCore(options.core);
+  const site = await readSite(options.base);
+  const abort = new AbortController();
+  const fetching = { fresh: options.fresh, signal: abort.signal };
+
+  const pyodidePaths = PYODIDE_FILES.map((file) => site.pyodide + file);
+  const modelPath = options.model ?? site.model.url;
+  const sizes = new Map([site.core[core], site.wheel, ...pyodidePaths].map((path) => [path, site.files[path]?.bytes ?? 0]));
+  sizes.set(modelPath, options.model ? 0 : site.model.bytes);
+  const progress = new Progress(sizes, post);
+  const modelURL = new URL(modelPath, options.base);
+  const expected = options.model ? {} : { bytes: site.model.bytes, sha256: site.model.sha256 };
+  /** Seconds each part took; the parts run side by side. @type {Record<string, number>} */
+  const seconds = {};
+  const waiting = new Set(["the weights", "Pyodide"]);
+
+  const weights = async () => {
+    const bytes = await fetchBytes(new URL(site.core[core], options.base), site.files[site.core[core]] ?? {}, {
+      ...fetching,
+      onBytes: (n) => progress.add(site.core[core], n),
+    });
+    const guarded = await startCore(bytes, site.core[core]);
+    const address = Math.ceil(guarded.heapBase / 64) * 64;
+    const nbytes = await streamInto(guarded.memory, address, modelURL, expected, {
+      ...fetching,
+      onBytes: (n) => progress.add(modelPath, n),
+      onSize: (n) => progress.expect(modelPath, n),
+    });
+    waiting.delete("the weights");
+    let verified = expected.sha256 ? "later" : "not checked";
+    if (expected.sha256 && globalThis.crypto?.subtle) {
+      // The digest is taken on a view of the core's memory, off this thread; nothing grows that memory meanwhile.
+      const view = new Uint8Array(guarded.memory.buffer, address, nbytes);
+      const got = hex(await crypto.subtle.digest("SHA-256", view));
+      if (got !== expected.sha256) throw hashError(modelURL, got, expected.sha256);
+      verified = "SHA-256";
+    }
+    seconds.weights = since(began);
+    return { ...guarded, address, nbytes, verified };
+  };
+
+  const python = async () => {
+    const pyodide = await startPyodide(options.base, site, progress);
+    if (options.trace) pyodide._module.enable_pyproxy_allocation_tracing();
+    const wheel = await fetchBytes(new URL(site.wheel, options.base), site.files[site.wheel] ?? {}, {
+      ...fetching,
+      onBytes: (n) => progress.add(site.wheel, n),
+    });
+    pyodide.unpackArchive(wheel, "wheel");
+    const module = pyodide.pyimport("areole.bridge");
+    waiting.delete("Pyodide");
+    seconds.python = since(began);
+    return { pyodide, module };
+  };
+
+  const watch = stallWatch(progress, options.stallSeconds ?? STALL_SECONDS, waiting);
+  let parts;
+  try {
+    parts = await Promise.race([Promise.all([weights(), python()]), watch.failed]);
+  } catch (error) {
+    abort.abort(); // the other half need not go on
+    throw error;
+  } finally {
+    watch.stop();
+  }
+  const [{ exports, memory, address, nbytes, trapped, ...loaded }, { pyodide, module }] = parts;
+  if (loaded.verified === "later" && expected.sha256) {
+    progress.enter("verify", modelPath);
+    checkHashInPython(pyodide, memory, address, nbytes, expected.sha256, modelURL);
+    loaded.verified = "SHA-256";
+  }
+
+  progress.enter("start", modelPath);
+  const name = options.model ? modelURL.pathname.split("/").pop() || "model" : site.model.name;
+  let bridge;
+  try {
+    bridge = module.start(exports, memory, address, nbytes, name);
+  } catch (error) {
+    throw trapped() ? new AreoleError("worker_failed", `The core trapped while it started: ${trapped()}`) : error;
+  } finally {
+    module.destroy();
+  }
+  if (typeof bridge === "string") throw AreoleError.fromMessage(JSON.parse(bridge));
+  seconds.total = since(began);
+  const info = {
+    ...JSON.parse(bridge.info()),
+    version: site.version,
+    core,
+    pyodide: pyodide.version,
+    model: { name, bytes: nbytes, verified: loaded.verified, sha256: options.model ? null : site.model.sha256 },
+    downloadBytes: progress.total,
+    loadSeconds: seconds,
+    crossOriginIsolated: globalThis.crossOriginIsolated === true,
+  };
+  progress.enter("ready", modelPath);
+  return { bridge, pyodide, info, memory, trapped };
+}
+
+/** @param {number} began */
+function since(began) {
+  return Math.round(performance.now() - began) / 1000;
+}
+
+/**
+ * @param {string} base
+ * @returns {Promise<Site>}
+ */
+async function readSite(base) {
+  const url = new URL("site.json", base);
+  let response;
+  try {
+    // Always asked anew: it names and hashes everything else, so an old copy would mix two builds.
+    response = await fetch(url, { cache: "no-cache" });
+  } catch (error) {
+    throw networkError(url, error);
+  }
+  checkResponse(response, url);
+  let site;
+  try {
+    site = await response.json();
+  } catch (error) {
+    throw new AreoleError("site_manifest", `site.json is not JSON (${error}). Rebuild the site.`, { url: String(url) });
+  }
+  for (const path of ["model.url", "model.bytes", "model.sha256", "core.relaxed", "core.simd128", "wheel", "pyodide", "files"]) {
+    const value = path.split(".").reduce((at, key) => at?.[key], site);
+    if (value === undefined || value === null) {
+      throw new AreoleError("site_manifest", `site.json has no ${path}. Rebuild the site.`, { url: String(url), needed: path });
+    }
+  }
+  return site;
+}
+
+/**
+ * Instantiates the core module. Python gets its functions wrapped: a trap passes through Python as an ordinary exception,
+ * and only here can it be told from one for certain. The wrapper costs some 20 ns a call, at one call a token.
+ * @param {Uint8Array<ArrayBuffer>} bytes
+ * @param {string} path
+ */
+async function startCore(bytes, path) {
+  let instance;
+  try {
+    instance = await WebAssembly.instantiate(await WebAssembly.compile(bytes), {});
+  } catch (error) {
+    throw AreoleError.wrap(error, "core_abi", `${path} could not be instantiated. `);
+  }
+  const { memory, __heap_base: heapBase } = instance.exports;
+  if (!(memory instanceof WebAssembly.Memory) || !(heapBase instanceof WebAssembly.Global)) {
+    throw new AreoleError("core_abi", `${path} exports no memory or no __heap_base; rebuild the core.`, { path });
+  }
+  /** @type {string | null} */
+  let trap = null;
+  /** @type {Record<string, unknown>} */
+  const exports = {};
+  for (const [key, value] of Object.entries(instance.exports)) {
+    if (typeof value !== "function") {
+      exports[key] = value;
+      continue;
+    }
+    exports[key] = (/** @type {any[]} */ ...args) => {
+      try {
+        return value(...args);
+      } catch (error) {
+        // A wrong argument is a TypeError and harmless; after a trap or an exhausted stack the memory is in no known state.
+        if (!(error instanceof TypeError)) trap = `${key}: ${error instanceof Error ? error.message : error}`;
+        throw error;
+      }
+    };
+  }
+  return { exports, memory, heapBase: Number(heapBase.value), trapped: () => trap };
+}
+
+/**
+ * Starts Pyodide from the site's own folder. Its requests are counted on the way, and a failed one ends the wait: the
+ * promise of loadPyodide stays open for ever when its wasm does not arrive.
+ * @param {string} base
+ * @param {Site} site
+ * @param {Progress} progress
+ */
+async function startPyodide(base, site, progress) {
+  const folder = new URL(site.pyodide, base).href;
+  const original = globalThis.fetch;
+  /** @type {(error: unknown) => void} */
+  let fail = () => {};
+  const failed = new Promise((_, reject) => {
+    fail = reject;
+  });
+  failed.catch(() => {}); // it also rejects when nobody waits any more
+  globalThis.fetch = async (input, init) => {
+    const url = String(input instanceof Request ? input.url : input);
+    if (!url.startsWith(folder)) return original(input, init);
+    try {
+      const response = await original(input, init);
+      checkResponse(response, url);
+      countBytes(response.clone(), (n) => progress.add(site.pyodide + url.slice(folder.length), n));
+      return response;
+    } catch (error) {
+      fail(error instanceof AreoleError ? error : networkError(url, error));
+      throw error;
+    }
+  };
+  try {
+    const start = async () => {
+      const { loadPyodide } = await import(new URL("pyodide.mjs", folder).href);
+      progress.done(`${site.pyodide}pyodide.mjs`);
+      return loadPyodide({ indexURL: folder, packages: [] });
+    };
+    const pyodide = await Promise.race([start(), failed]);
+    for (const file of PYODIDE_FILES) progress.done(site.pyodide + file);
+    return pyodide;
+  } catch (error) {
+    throw AreoleError.wrap(error, "python_failed", `Pyodide did not start from ${site.pyodide}. `);
+  } finally {
+    globalThis.fetch = original;
+  }
+}
+
+/**
+ * @param {Response} response
+ * @param {(n: number) => void} onBytes
+ */
+async function countBytes(response, onBytes) {
+  try {
+    const reader = response.body?.getReader();
+    for (;;) {
+      const step = await reader?.read();
+      if (!step || step.done) return;
+      onBytes(step.value.length);
+    }
+  } catch {
+    // The same body fails for its real reader too, which reports it; here it is only counted.
+  }
+}
+
+/**
+ * Rejects when a part is still awaited and no byte has come for `limit` seconds of this thread's own time: seconds in
+ * which the thread is busy (Pyodide compiles and starts on it) do not tick.
+ * @param {Progress} progress
+ * @param {number} limit
+ * @param {Set<string>} waiting
+ */
+function stallWatch(progress, limit, waiting) {
+  let idle = 0;
+  let seen = progress.activity;
+  /** @type {(error: AreoleError) => void} */
+  let reject = () => {};
+  const failed = new Promise((_, no) => {
+    reject = no;
+  });
+  const timer = setInterval(() => {
+    idle = progress.activity === seen ? idle + 1 : 0;
+    seen = progress.activity;
+    if (idle < limit) return;
+    reject(
+      new AreoleError(
+        "load_stalled",
+        `Nothing has arrived for ${limit} seconds while waiting for ${[...waiting].join(" and ")}. Check the network and ` +
+          "try again.",
+        { waiting: [...waiting], seconds: limit },
+      ),
+    );
+  }, 1000);
+  return { failed, stop: () => clearInterval(timer) };
+}
+
+/**
+ * SHA-256 of the weights where the page is not in a secure context and so has no crypto.subtle (plain http on another
+ * host): Python's hashlib, a piece at a time, so that its heap does not grow by a copy of the weights.
+ * @param {any} pyodide
+ * @param {WebAssembly.Memory} memory
+ * @param {number} address
+ * @param {number} nbytes
+ * @param {string} needed
+ * @param {URL} url
+ */
+function checkHashInPython(pyodide, memory, address, nbytes, needed, url) {
+  const hashlib = pyodide.pyimport("hashlib");
+  const hash = hashlib.sha256();
+  try {
+    for (let at = 0; at < nbytes; at += HASH_CHUNK) {
+      const piece = new Uint8Array(memory.buffer, address + at, Math.min(HASH_CHUNK, nbytes - at));
+      const copy = pyodide.toPy(piece);
+      hash.update(copy);
+      copy.destroy();
+    }
+    const got = hash.hexdigest();
+    if (got !== needed) throw hashError(url, got, needed);
+  } finally {
+    hash.destroy();
+    hashlib.destroy();
+  }
+}

@@ -1,0 +1,294 @@
+/**
+ * The page's side of the worker: promises in, one queue behind, events out. Owns the worker's life: starts it, ends it,
+ * and starts a new one at the next request after a failed load or a breakdown, with the same tools declared again.
+ */
+
+import { AreoleError } from "./errors.js";
+
+/**
+ * @typedef {object} ClientOptions
+ * @property {string} [base] address of the site's folder; the page's own when not given
+ * @property {"relaxed" | "simd128"} [core] core build; chosen by the worker when not given
+ * @property {string} [model] other weights than the site's, from the same origin
+ * @property {number} [stallSeconds] give a load up when nothing arrives for so long
+ * @property {boolean} [trace] count live Python proxies (see stats)
+ *
+ * @typedef {object} CompleteOptions
+ * @property {number} [maxNewTokens]
+ * @property {(event: Record<string, any>) => void} [onEvent] each token as it comes: {type, id, delta, phase, ...}
+ * @property {AbortSignal} [signal] stops at the next token; the session lives on
+ *
+ * @typedef {{resolve: (value: any) => void, reject: (error: AreoleError) => void, onEvent?: (event: any) => void}} Pending
+ */
+
+/**
+ * Events: `progress` (detail {file, loaded, total, phase}) and `state` (detail {state, error?}), where state is one of
+ * idle, loading, ready, failed, dead, closed.
+ */
+export class AreoleClient extends EventTarget {
+  /** @type {Worker | null} */
+  #worker = null;
+  /** @type {Map<number, Pending>} */
+  #pending = new Map();
+  #nextId = 1;
+  #options;
+  /** @type {{tools: string, system: string} | null} what a new worker must be told before a request */
+  #declared = null;
+  /** @type {{prefix_tokens: number, [key: string]: any} | null} */
+  #declareAnswer = null;
+  /** @type {PromiseWithResolvers<Record<string, any>>} */
+  #ready = deferred();
+  #failedBefore = false;
+
+  /** @param {ClientOptions} [options] */
+  constructor(options = {}) {
+    super();
+    this.#options = { base: document.baseURI, ...options };
+    this.state = "idle";
+  }
+
+  /** Settles when the load now under way does; a load that is started anew has a new promise. */
+  get ready() {
+    return this.#ready.promise;
+  }
+
+  /** Starts loading, if that is not under way or done. @returns {Promise<Record<string, any>>} the worker's info */
+  start() {
+    if (this.state === "closed") return Promise.reject(new AreoleError("request_closed", "This client was closed; make a new one."));
+    if (this.state === "loading" || this.state === "ready") return this.ready;
+    if (this.state !== "idle") this.#ready = deferred();
+    const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "areole" });
+    this.#worker = worker;
+    worker.onmessage = ({ data }) => this.#receive(data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      // A script that cannot be fetched or parsed gives an event without a message.
+      const text = event.message || "its script could not be fetched or parsed";
+      this.#end(new AreoleError("worker_failed", `The worker failed: ${text}.`, { url: String(event.filename ?? "") }));
+    };
+    this.#enter("loading");
+    worker.postMessage({ type: "load", ...this.#options, fresh: this.#failedBefore });
+    if (this.#declared) {
+      // Its answer is not awaited: the requests behind it in the queue meet the same tools, or the same error.
+      this.#post({ type: "declare", ...this.#declared }).catch(() => {});
+    }
+    return this.ready;
+  }
+
+  /**
+   * @param {unknown[] | string} tools a list, or JSON text that is passed on as it is
+   * @param {string} [system] facts for the system line
+   * @returns {Promise<{prefix_tokens: number, [key: string]: any}>}
+   */
+  async declare(tools, system = "") {
+    const text = typeof tools === "string" ? tools : JSON.stringify(tools);
+    if (typeof text !== "string" || typeof system !== "string") {
+      throw new AreoleError("request_option", "declare(tools, system) takes a list or JSON text, and a string.");
+    }
+    this.#begin();
+    const answer = await this.#post({ type: "declare", tools: text, system });
+    this.#declared = { tools: text, system };
+    this.#declareAnswer = answer;
+    return answer;
+  }
+
+  /**
+   * A fresh conversation with these tools: as declare, but tools that are declared already are not prefilled again.
+   * @param {unknown[] | string} tools
+   * @param {string} [system]
+   * @returns {Promise<{prefix_tokens: number, [key: string]: any}>}
+   */
+  async prepare(tools, system = "") {
+    const text = typeof tools === "string" ? tools : JSON.stringify(tools);
+    const same = this.#declared?.tools === text && this.#declared.system === system;
+    if (!same || !this.#declareAnswer) return this.declare(tools, system);
+    await this.reset();
+    return this.#declareAnswer;
+  }
+
+  /**
+   * @param {string} text
+   * @param {CompleteOptions} [options]
+   * @returns {Promise<{result: Record<string, any>, tokens: number, prompt_tokens: number, timings: Record<string, number>}>}
+   */
+  async complete(text, { maxNewTokens, onEvent, signal } = {}) {
+    requireText(text, "complete");
+    if (maxNewTokens !== undefined && !Number.isInteger(maxNewTokens)) {
+      throw new AreoleError("request_option", `maxNewTokens is a whole number; got ${maxNewTokens}.`);
+    }
+    const options = maxNewTokens === undefined ? {} : { max_new_tokens: maxNewTokens };
+    this.#begin();
+    return this.#post({ type: "complete", text, options }, { onEvent, signal });
+  }
+
+  /** @param {string} text @returns {Promise<number[]>} the pooled vector, of length one */
+  async embed(text) {
+    requireText(text, "embed");
+    this.#begin();
+    return (await this.#post({ type: "embed", text })).embedding;
+  }
+
+  /** Forgets the conversation, not the tools. */
+  async reset() {
+    this.#begin();
+    await this.#post({ type: "reset" });
+  }
+
+  /** Logits and pooled cells for given token ids, for parity tests. @param {Record<string, unknown>} request */
+  async golden(request) {
+    this.#begin();
+    return this.#post({ type: "golden", request });
+  }
+
+  /** Bytes of memory and, with the option `trace`, live Python proxies. */
+  async stats() {
+    this.#begin();
+    return this.#post({ type: "stats" });
+  }
+
+  /**
+   * Runs one entry of a case file: declares its tools, answers each case in a fresh conversation, and returns a copy with
+   * `response`, `tokens` and `timings` per turn and `prefix_tokens`. A turn that fails has `error` {code, message} instead,
+   * the rest of its conversation is left out, and the next case goes on.
+   * @param {Record<string, any>} entry {id, system, tools, turns | cases}
+   * @param {{onEvent?: (event: Record<string, any>) => void}} [options]
+   */
+  async askEntry(entry, { onEvent } = {}) {
+    const copy = structuredClone(entry);
+    const cases = copy.cases ?? [copy];
+    try {
+      copy.prefix_tokens = (await this.prepare(copy.tools, copy.system ?? "")).prefix_tokens;
+    } catch (error) {
+      copy.error = brief(error);
+      for (const one of cases) for (const turn of one.turns ?? [one]) turn.error = copy.error;
+      return copy;
+    }
+    for (const one of cases) {
+      let turn = one;
+      try {
+        await this.reset();
+        for (turn of one.turns ?? [one]) {
+          const { result, ...rest } = await this.complete(turn.text, { maxNewTokens: turn.max_new_tokens, onEvent });
+          Object.assign(turn, { response: result, ...rest });
+        }
+      } catch (error) {
+        turn.error = brief(error);
+      }
+    }
+    return copy;
+  }
+
+  /** Ends the worker. What waits for an answer is rejected. */
+  close() {
+    const error = new AreoleError("request_closed", "The client was closed.");
+    this.#worker?.terminate(); // at once, also in the middle of a token: nothing of a worker outlives it
+    this.#worker = null;
+    this.#ready.reject(error);
+    this.#rejectAll(error);
+    this.#enter("closed");
+  }
+
+  #begin() {
+    // A load that fails rejects the request too, so the promise of start() itself needs no second report.
+    this.start().catch(() => {});
+  }
+
+  /**
+   * @param {Record<string, unknown>} message
+   * @param {{onEvent?: (event: any) => void, signal?: AbortSignal}} [options]
+   * @returns {Promise<any>}
+   */
+  #post(message, { onEvent, signal } = {}) {
+    const worker = this.#worker;
+    if (!worker) return Promise.reject(new AreoleError("request_closed", "This client was closed; make a new one."));
+    if (signal?.aborted) return Promise.reject(new AreoleError("cancelled", "The request was cancelled before it began."));
+    const id = this.#nextId++;
+    const cancel = () => worker.postMessage({ type: "cancel", id });
+    signal?.addEventListener("abort", cancel, { once: true });
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject, onEvent });
+      worker.postMessage({ ...message, id });
+    }).finally(() => signal?.removeEventListener("abort", cancel));
+  }
+
+  /** @param {Record<string, any>} message */
+  #receive(message) {
+    const { type, id, ...rest } = message;
+    switch (type) {
+      case "progress":
+        this.dispatchEvent(new CustomEvent("progress", { detail: rest }));
+        return;
+      case "ready":
+        this.#failedBefore = false;
+        this.#enter("ready");
+        this.#ready.resolve(rest.info);
+        return;
+      case "event":
+        this.#pending.get(id)?.onEvent?.(rest.event);
+        return;
+      case "result":
+        this.#pending.get(id)?.resolve(rest);
+        this.#pending.delete(id);
+        return;
+      case "error":
+        if (id === undefined) {
+          this.#end(AreoleError.fromMessage(message));
+          return;
+        }
+        this.#pending.get(id)?.reject(AreoleError.fromMessage(message));
+        this.#pending.delete(id);
+        return;
+      default:
+        throw new AreoleError("internal", `The worker sent a message of unknown type ${JSON.stringify(type)}.`);
+    }
+  }
+
+  /** This worker is of no use any more. @param {AreoleError} error */
+  #end(error) {
+    const loaded = this.state === "ready";
+    this.#worker?.terminate();
+    this.#worker = null;
+    this.#failedBefore = !loaded;
+    this.#enter(loaded ? "dead" : "failed", error);
+    this.#ready.reject(error); // of no effect when the load had succeeded
+    this.#rejectAll(error);
+  }
+
+  /** @param {AreoleError} error */
+  #rejectAll(error) {
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+  }
+
+  /** @param {string} state @param {AreoleError} [error] */
+  #enter(state, error) {
+    this.state = state;
+    this.dispatchEvent(new CustomEvent("state", { detail: { state, error } }));
+  }
+}
+
+/** @param {unknown} text @param {string} method */
+function requireText(text, method) {
+  if (typeof text === "string") return;
+  throw new AreoleError("request_text", `${method}(text) takes a string; got ${text === null ? "null" : typeof text}.`);
+}
+
+/** @param {unknown} error */
+function brief(error) {
+  const { code, message } = AreoleError.wrap(error);
+  return { code, message };
+}
+
+/** A promise with its handles; one that nobody awaits may reject in silence. @returns {PromiseWithResolvers<any>} */
+function deferred() {
+  /** @type {(value: any) => void} */
+  let resolve = () => {};
+  /** @type {(error: any) => void} */
+  let reject = () => {};
+  const promise = new Promise((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  promise.catch(() => {});
+  return { promise, resolve, reject };
+}
