@@ -120,7 +120,7 @@ def run(
                     process.wait(timeout=heartbeat)
                     break
                 except subprocess.TimeoutExpired:
-                    say(f"  {what}: still running, {time.monotonic() - start:.0f} s")
+                    say(f"  {what}: {time.monotonic() - start:.0f} s, {last_line(sink.fileno()) or 'still running'}")
         except BaseException:
             process.kill()
             process.wait()
@@ -135,6 +135,15 @@ def run(
         message = f"{what} failed: {Path(words[0]).name} ended with code {process.returncode}.\n{tail}"
         raise BuildError(f"{message}\n  The whole output is in {log.relative_to(ROOT)}. {hint}".rstrip())
     return output
+
+
+def last_line(file: int) -> str:
+    """The last line that a running command has written to `file` so far."""
+    if not hasattr(os, "pread"):
+        return ""
+    end = os.fstat(file).st_size
+    text = os.pread(file, 400, max(0, end - 400)).decode("utf-8", "replace").strip()
+    return re.split(r"[\r\n]", text)[-1][:100] if text else ""
 
 
 def quick_output(command: Sequence[str | Path]) -> str | None:
@@ -416,14 +425,23 @@ def make_chroot() -> None:
             partial.rename(final)
 
 
+def mounts_below(path: Path) -> list[Path]:
+    """Mount points in a folder, deepest first; none where the system has no list of them."""
+    with contextlib.suppress(OSError):
+        rows = [line.split(" ") for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+        points = [Path(row[1].replace("\\040", " ")) for row in rows]
+        return sorted((point for point in points if point.is_relative_to(path)), reverse=True)
+    return []
+
+
 def remove_tree(path: Path) -> None:
-    """Delete a folder; first undo the mount that mount_proc made, and never delete through one."""
+    """Delete a folder. The /proc that mount_proc mounted is unmounted first; any other mount is a reason to refuse."""
     if not path.exists():
         return
-    mounts = [path / "proc", *path.glob("*/proc")]
-    for mount in mounts:
-        if os.path.ismount(mount):
-            run(["umount", mount], f"umount {mount}")
+    for mount in mounts_below(path.resolve()):
+        if mount.name != "proc":
+            raise BuildError(f"not deleting {path}: something is mounted at {mount}. Unmount it first.")
+        run(["umount", mount], f"umount {mount}")
     shutil.rmtree(path)
 
 
@@ -441,7 +459,7 @@ def core_files() -> list[Path]:
 
 
 def ensure_core(flavor: str) -> Path:
-    """build/core/areole-FLAVOR.wasm, without imports."""
+    """build/core/areole-FLAVOR.wasm, without imports. (Another compiler alone is no reason to compile again.)"""
     output = BUILD / "core" / f"areole-{flavor}.wasm"
     flags = [*toolchain.WASM_FLAGS, *toolchain.FLAVORS[flavor]]
     key = digest(core_files(), flags)
@@ -784,7 +802,7 @@ def ensure_site(named_model: str | None = None) -> Path:
 def tool_environment(**paths: Path | str | None) -> dict[str, str]:
     """The environment of tests, benchmarks and the browser driver: where everything is that was built."""
     env = {**os.environ, "AREOLE_CACHE": str(cache_dir()), "PYTHONPATH": os.pathsep.join([str(SHIM.parent), str(WEB)])}
-    env.update({"NEEDLE_TELEMETRY": "0", "DO_NOT_TRACK": "1", "PYTHONDONTWRITEBYTECODE": "1"})
+    env.update({"NEEDLE_TELEMETRY": "0", "DO_NOT_TRACK": "1"})  # the official engine must not call home
     env.update({f"AREOLE_{name.upper()}": str(path) for name, path in paths.items() if path is not None})
     return env
 
@@ -825,9 +843,11 @@ def command_site(args: argparse.Namespace) -> int:
 def command_serve(args: argparse.Namespace) -> int:
     site = ensure_site(args.model)
     try:
-        server = SiteServer(site, args.port, log=Voice.level > 1)
+        server = SiteServer(site, 8000 if args.port is None else args.port, log=Voice.level > 1)
     except OSError as error:
-        raise BuildError(f"port {args.port} is not free ({error.strerror}): name another with --port.") from error
+        if args.port is not None:
+            raise BuildError(f"port {args.port} is not free ({error.strerror}): name another with --port.") from error
+        server = SiteServer(site, 0, log=Voice.level > 1)
     with server, contextlib.suppress(KeyboardInterrupt):
         print(f"areole is at {server.address}  (Ctrl-C ends it)", flush=True)
         server.serve_forever()
@@ -952,18 +972,20 @@ def arguments() -> argparse.ArgumentParser:
     shared.add_argument("-v", "--verbose", action="store_true", help="say every command")
 
     def add(name: str, run: Callable[[argparse.Namespace], int], text: str, **more: Any) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, parents=[shared], help=text, description=text, **more)
-        command.set_defaults(run=run)
+        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False, **more)
+        command.set_defaults(run=run, quiet=False, verbose=False)
         return command
 
     def add_model(command: argparse.ArgumentParser) -> None:
         command.add_argument("--model", metavar="FILE", help=f"weights of your own instead of {WEIGHTS_NAME}")
 
-    serve = add("serve", command_serve, "set up, build, and serve the page with the model on this machine")
-    serve.add_argument("--port", type=int, default=8000, help="default 8000; 0 takes a free one")
+    serve = add(
+        "serve", command_serve, "set up, build, and serve the page with the model on this machine", parents=[shared]
+    )
+    serve.add_argument("--port", type=int, metavar="N", help="default 8000, or a free one where that is taken")
     add_model(serve)
 
-    ask = add("ask", command_ask, "ask the page in headless Chromium; the answer goes to stdout")
+    ask = add("ask", command_ask, "ask the page in headless Chromium; the answer goes to stdout", parents=[shared])
     ask.add_argument("request", nargs="?", metavar="REQUEST", help="default: the preset's own")
     ask.add_argument("--preset", metavar="NAME", help="tools and system text of one of the page's presets")
     ask.add_argument("--tools", metavar="FILE", help="a JSON list of tools")
@@ -978,13 +1000,20 @@ def arguments() -> argparse.ArgumentParser:
     add("test", command_test, "everything the tests need, then all of them; further arguments go to pytest")
     bench = add("bench", command_bench, "run bench/NAME.py; further arguments go to it")
     bench.add_argument("name", metavar="NAME", nargs="?", default="")
-    core = add("core", command_core, "compile the core: WebAssembly with relaxed SIMD and with SIMD128, and native")
+    core = add(
+        "core",
+        command_core,
+        "compile the core: WebAssembly with relaxed SIMD and with SIMD128, and native",
+        parents=[shared],
+    )
     core.add_argument("--sanitize", action="store_true", help="also a native build with address and UB sanitizers")
-    add("wheel", command_wheel, "pack the Python package with the core inside")
-    add_model(add("site", command_site, "assemble the page as static files"))
-    clean = add("clean", command_clean, "delete what was built")
+    add("wheel", command_wheel, "pack the Python package with the core inside", parents=[shared])
+    add_model(add("site", command_site, "assemble the page as static files", parents=[shared]))
+    clean = add("clean", command_clean, "delete what was built", parents=[shared])
     clean.add_argument("--cache", action="store_true", help="and the cache: compiler, weights, packages (GB)")
-    doctor = add("doctor", command_doctor, "what was found on this machine, and how to get what is missing")
+    doctor = add(
+        "doctor", command_doctor, "what was found on this machine, and how to get what is missing", parents=[shared]
+    )
     doctor.add_argument("--json", action="store_true")
     return parser
 
@@ -1009,6 +1038,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("areole: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # the reader of our answers went away: not our failure, and nothing left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ module.exports = [
       "no-implied-eval": "error",
       "no-new-func": "error",
       "no-shadow": "error",
+      "no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
       "no-var": "error",
       "object-shorthand": "error",
       "prefer-const": "error",

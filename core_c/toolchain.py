@@ -23,7 +23,9 @@ WASM_FLAGS = (
     *("--no-entry", "-sSTANDALONE_WASM", "-sALLOW_MEMORY_GROWTH=1", "-sMAXIMUM_MEMORY=1GB", "-sINITIAL_MEMORY=1MB"),
     *("-sSTACK_SIZE=128KB", "-Wl,--export=__heap_base"),
 )
+# The library is built where it runs, so it may use this machine's instructions; no choice of them changes a bit.
 NATIVE_FLAGS = (
+    "-march=native",
     *("-O3", "-std=c11", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"),
     *("-Wall", "-Wextra"),
 )

@@ -6,6 +6,24 @@ Importing the package loads nothing but this file; each public name is fetched f
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .agent import Needle as Needle
+    from .archive import Archive as Archive
+    from .archive import parse as parse
+    from .errors import ERROR_CODES as ERROR_CODES
+    from .errors import ArchiveError as ArchiveError
+    from .errors import AreoleError as AreoleError
+    from .errors import CallParseError as CallParseError
+    from .errors import Cancelled as Cancelled
+    from .errors import ContextFullError as ContextFullError
+    from .errors import CoreError as CoreError
+    from .errors import RequestError as RequestError
+    from .errors import TokenizerError as TokenizerError
+    from .errors import ToolsError as ToolsError
+    from .model import Model as Model
+    from .tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
 

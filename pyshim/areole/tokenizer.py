@@ -295,9 +295,10 @@ class Tokenizer:
         """Join neighbours, best score first and leftmost among equals, until no two make a piece; then the ids.
 
         `symbols` are single characters and are used up. `trust` says for each whether it may take part in a special
-        piece; None: all may. Each merge costs one heap operation, so the whole is O(n log n).
+        piece; None: all may. Each merge adds at most two heap entries, so the whole is O(n log n).
         """
-        ranks, special = self._ranks, self._special
+        rank_of, special = self._ranks.get, self._special
+        free = trust is None
         count = len(symbols)
         after = list(range(1, count + 1))
         before = list(range(-1, count - 1))
@@ -310,8 +311,8 @@ class Tokenizer:
 
         for place in range(count - 1):
             surface = symbols[place] + symbols[place + 1]
-            rank = ranks.get(surface)
-            if rank is not None and allowed(surface, place, place + 1):
+            rank = rank_of(surface)
+            if rank is not None and (free or allowed(surface, place, place + 1)):
                 pair[place] = rank
                 heap.append(rank << _PLACE_BITS | place)
         heapify(heap)
@@ -330,15 +331,15 @@ class Tokenizer:
             if following < count:
                 before[following] = place
                 surface = merged + symbols[following]
-                rank = ranks.get(surface)
-                if rank is not None and allowed(surface, place, following):
+                rank = rank_of(surface)
+                if rank is not None and (free or allowed(surface, place, following)):
                     pair[place] = rank
                     heappush(heap, rank << _PLACE_BITS | place)
             previous = before[place]
             if previous >= 0:
                 surface = symbols[previous] + merged
-                rank = ranks.get(surface)
-                if rank is not None and allowed(surface, previous, place):
+                rank = rank_of(surface)
+                if rank is not None and (free or allowed(surface, previous, place)):
                     pair[previous] = rank
                     heappush(heap, rank << _PLACE_BITS | previous)
                 else:
@@ -349,7 +350,7 @@ class Tokenizer:
             if not symbol:
                 continue
             index = self._ids.get(symbol)
-            if index is not None and allowed(symbol, place, place):
+            if index is not None and (free or allowed(symbol, place, place)):
                 ids.append(index)
             elif self.vocabulary.byte_fallback:
                 ids += [self._byte_ids[value] for value in symbol.encode("utf-8")]

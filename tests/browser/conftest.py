@@ -20,10 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "web"))  # headless.py and devserver.py belong to the site's folder
 
 from headless import Headless  # noqa: E402
-from playwright.sync_api import Page  # noqa: E402
+from playwright.sync_api import Page, expect  # noqa: E402
 from standin import build_standin  # noqa: E402
 
 Opener = Callable[..., Page]
+
+# A busy machine takes many seconds to start Pyodide; a test that passes waits no longer than it must.
+expect.set_options(timeout=60_000)
 
 # Set before the page's own scripts: keeps every event of window.areole from the first one on.
 RECORD = """

@@ -208,15 +208,20 @@ def test_hostile_rope_theta(theta: float) -> None:
     assert refusal(bytes(data), "archive_header").offset == 4 * 48
 
 
-def test_orders_and_sites_need_each_other() -> None:
-    for changes in (
-        {"orders": (), "engram_tables": 0, "sites": (1,)},
-        {"orders": (), "sites": ()},
-        {"sites": (1, 1)},
-        {"sites": (1, 0)},
-        {"orders": (2, 2)},
-    ):
-        refusal(write(**changes), "archive_header")
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"orders": (), "engram_tables": 0, "sites": (1,)}, "orders"),
+        ({"orders": (), "sites": ()}, "tables"),
+        ({"orders": (1, 2, 3)}, "tables"),
+        ({"sites": (1, 1)}, "site1"),
+        ({"sites": (1, 0)}, "site1"),
+        ({"orders": (2, 2)}, "order1"),
+    ],
+    ids=str,
+)
+def test_orders_tables_and_sites_need_each_other(changes: dict[str, object], word: str) -> None:
+    assert refusal(write(**changes), "archive_header").offset == 4 * WORDS.index(word)
 
 
 def test_every_flipped_header_byte_is_refused_or_stays_possible() -> None:

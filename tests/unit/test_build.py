@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import shutil
+import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,9 @@ import pytest
 
 import build
 from ask import AskError, entries_to_ask, pieces_of, show_answer, turns_of
+from devserver import CONTENT_SECURITY_POLICY
 from pack_wheel import write_wheel
-from toolchain import AptSource, choose_mirror, parse_apt_deb822, parse_apt_list, parse_version, wasm_imports
+from toolchain import MIN_EMCC, AptSource, choose_mirror, parse_apt_deb822, parse_apt_list, parse_version, wasm_imports
 
 ROOT = Path(build.__file__).resolve().parent
 
@@ -107,7 +111,7 @@ def test_versions(text: str, version: tuple[int, ...]) -> None:
 
 
 def test_an_unknown_version_is_older_than_any() -> None:
-    assert parse_version("no digits") < build.toolchain.MIN_EMCC
+    assert parse_version("no digits") < MIN_EMCC
 
 
 def test_no_emcc_and_no_root_names_the_ways(workshop: Path) -> None:
@@ -138,6 +142,36 @@ def test_a_compiler_that_fails_the_probe_is_tried_once(workshop: Path, monkeypat
     assert first == second and "does not compile relaxed SIMD: unknown instruction" in first
     assert len(tried) == 1
     assert "relaxed" in tried[0][0] and "-mrelaxed-simd" in tried[0][1]
+
+
+@pytest.mark.parametrize(
+    ("policy", "installed", "chroots"),
+    [
+        ("emscripten:\n  Installed: (none)\n  Candidate: 3.1.69~dfsg-3\n", [["emscripten"]], 0),
+        ("emscripten:\n  Installed: (none)\n  Candidate: 3.1.6~dfsg-5\n", [], 1),
+        ("", [], 1),
+    ],
+)
+def test_root_gets_a_compiler_from_debian(
+    workshop: Path, monkeypatch: pytest.MonkeyPatch, policy: str, installed: list[list[str]], chroots: int
+) -> None:
+    packages: list[Sequence[str]] = []
+    made: list[bool] = []
+    usable = build.Emcc(("emcc",), "what was installed")
+    monkeypatch.setattr(build, "is_root", lambda: True)
+    monkeypatch.setattr(shutil, "which", lambda name, *rest, **more: f"/usr/bin/{name}" if "apt" in name else None)
+    monkeypatch.setattr(build, "quick_output", lambda command: policy)
+    monkeypatch.setattr(build, "apt_install", lambda names, why: packages.append(names))
+    monkeypatch.setattr(build, "make_chroot", lambda: made.append(True))
+    monkeypatch.setattr(build, "find_emcc", lambda refused: usable if packages or made else None)
+    assert build.ensure_emcc() is usable
+    assert (packages, len(made)) == (installed, chroots)
+
+
+def test_a_machine_without_a_debian_mirror_is_told_the_ways(workshop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "debian_mirror", lambda: None)
+    with pytest.raises(build.BuildError, match=r"(?s)no Debian mirror.*\$EMSDK"):
+        build.make_chroot()
 
 
 def test_other_missing_tools_say_what_to_install(workshop: Path) -> None:
@@ -299,6 +333,29 @@ def test_a_failed_step_names_itself_and_keeps_its_output(workshop: Path) -> None
     assert "out\n" in log and "the reason\n" in log
     with pytest.raises(build.BuildError, match="cannot run"):
         build.run([str(workshop / "no-such-program")], "packing the thing")
+
+
+def test_a_folder_with_a_foreign_mount_is_not_deleted(workshop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unmounted: list[Path] = []
+    keep = workshop / "keep"
+    (keep / "data").mkdir(parents=True)
+    monkeypatch.setattr(build, "mounts_below", lambda path: [path / "proc", path / "data"])
+    monkeypatch.setattr(build, "run", lambda command, what: unmounted.append(command[-1]))
+    with pytest.raises(build.BuildError, match="something is mounted at .*data"):
+        build.remove_tree(keep)
+    assert keep.exists()
+    monkeypatch.setattr(build, "mounts_below", lambda path: [path / "trixie" / "proc"])
+    unmounted.clear()
+    build.remove_tree(keep)
+    assert unmounted == [keep / "trixie" / "proc"] and not keep.exists()
+
+
+def test_progress_shows_the_last_line_so_far(tmp_path: Path) -> None:
+    for written, shown in [(b"", ""), (b"one\ntwo\n", "two"), (b"10 %\r20 %", "20 %"), (b"x" * 900, "x" * 100)]:
+        path = tmp_path / "output"
+        path.write_bytes(written)
+        with path.open("rb") as stream:
+            assert build.last_line(stream.fileno()) == shown
 
 
 def test_cache_dir_in_its_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,9 +529,40 @@ def test_unknown_arguments_are_refused_but_pass_to_pytest(capsys: pytest.Capture
     assert "--no-such-option" in capsys.readouterr().err
 
 
+def test_further_arguments_of_test_and_bench_are_passed_on(workshop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def run(command: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
+        ran.append(command[1:])
+        return subprocess.CompletedProcess(command, 5)
+
+    (workshop / "bench").mkdir()
+    (workshop / "bench" / "speed.py").touch()
+    monkeypatch.setattr(build, "ensure_everything", lambda: (Path("python"), {}))
+    monkeypatch.setattr(subprocess, "run", run)
+    assert build.main(["test", "-q", "-m", "not model", "tests/unit", "-k", "x"]) == 5
+    assert build.main(["bench", "speed", "--json", "-v"]) == 5
+    assert ran == [
+        ["-m", "pytest", "-q", "-m", "not model", "tests/unit", "-k", "x"],
+        [str(workshop / "bench" / "speed.py"), "--json", "-v"],
+    ]
+
+
 def test_an_unknown_benchmark_lists_the_known_ones(workshop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (workshop / "bench").mkdir()
     (workshop / "bench" / "speed.py").touch()
     (workshop / "bench" / "_shared.py").touch()
     assert build.main(["bench", "sped"]) == 1
     assert "no benchmark 'sped'; there are: speed." in capsys.readouterr().err
+
+
+def test_the_readme_names_commands_and_folders_that_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = build.arguments()._subparsers._group_actions[0].choices  # type: ignore[union-attr]
+    named = set(re.findall(r"build\.py ([a-z]+)", readme))
+    assert {"serve", "test", "ask", "doctor", "site", "wheel"} <= named <= set(commands or ())
+    assert f"\n    {CONTENT_SECURITY_POLICY}\n" in readme
+    section = readme.split("## Where things are")[1].split("\n## ")[0]
+    paths = re.findall(r"^    (\S+)  +\S", section, re.MULTILINE)
+    assert "build.py" in paths and "web/" in paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []

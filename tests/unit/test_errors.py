@@ -21,7 +21,7 @@ SOURCES = sorted((ROOT / "pyshim" / "areole").rglob("*.py"))
 def test_codes_are_stable_names_with_one_sentence() -> None:
     for code, meaning in ERROR_CODES.items():
         assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", code), code
-        assert re.fullmatch(r"[A-Z].*[a-z0-9)]\.", meaning), (code, meaning)
+        assert re.fullmatch(r"[A-Z].*[A-Za-z0-9]\.", meaning), (code, meaning)
         assert ". " not in meaning, f"{code}: more than one sentence"
 
 

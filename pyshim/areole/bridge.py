@@ -1,0 +1,204 @@
+"""What the page's worker calls: JSON text in, JSON text out, one step of a request at a time.
+
+Text of the page never becomes Python source; it arrives as arguments. Every error comes back as a value,
+{"type": "error", "code", "message", "details"}, because an exception that crosses to JavaScript keeps only its text.
+One Bridge owns one model and, once tools are declared, one conversation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from .agent import Answer, Needle, Stream, embed, envelope_text
+from .errors import AreoleError, RequestError
+from .golden import evaluate
+from .model import Model
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+OPTIONS = {"max_new_tokens", "probabilities"}
+"""What `Bridge.begin` takes besides the text."""
+
+
+def _text(value: Mapping[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _error(error: Exception) -> str:
+    """An error as a message. One that is not areole's own is a bug, and says where it came from."""
+    if not isinstance(error, AreoleError):
+        kind = type(error).__name__
+        error = AreoleError("internal", f"{kind}: {error}", error=kind)
+    return _text({"type": "error", **error.to_json()})
+
+
+def _answering(call: Callable[P, T]) -> Callable[P, T | str]:
+    """The call, with errors as text. It is the boundary to JavaScript, so nothing may pass."""
+
+    @wraps(call)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T | str:
+        try:
+            return call(*args, **kwargs)
+        except Exception as error:
+            return _error(error)
+
+    return wrapped
+
+
+@_answering
+def start(core_exports: Any, memory: Any, address: int, nbytes: int, name: str) -> Bridge:
+    """A Bridge over a core instance whose memory already holds the weights, `nbytes` at `address` (64-byte aligned).
+
+    `memory` is the instance's own and named only because JavaScript has it at hand. Gives an error's text for a damaged
+    archive or a core of another version.
+    """
+    from .core.pyodide import PyodideCore  # needs `js`, which only Pyodide has
+
+    core = PyodideCore(core_exports, (address, nbytes))
+    return Bridge(Model.adopt(core, address, nbytes, name))
+
+
+class Run:
+    """One request under way. Dropping it before its end cancels it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._finished = False
+
+    def step(self) -> str:
+        """The next event: {"type": "token", "id", "delta", "phase", "forced"} (and "probability" if asked for); at the
+        end {"type": "result", "result", "json", "tokens", "prompt_tokens", "timings", "text"} or an error; "" after it.
+
+        "json" is the result as text, in which 2.0 is not 2. "failure" says what is wrong with an unusable result.
+        """
+        if self._finished:
+            return ""
+        try:
+            item = next(self._stream)
+        except StopIteration:
+            self._finished = True
+            return ""
+        except Exception as error:  # the boundary to JavaScript
+            self._finished = True
+            return _error(error)
+        if isinstance(item, Answer):
+            self._finished = True
+            return _text({"type": "result", "json": envelope_text(item.envelope), **item.to_json()})
+        event = {"type": "token", "id": item.token, "delta": item.delta, "phase": item.phase, "forced": item.forced}
+        if item.probability is not None:
+            event["probability"] = item.probability
+        return _text(event)
+
+    def cancel(self) -> None:
+        """The next step gives the error `cancelled`, and the conversation is as it was before the request."""
+        self._stream.cancel()
+
+
+class Bridge:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._needle: Needle | None = None
+        self._closed = False
+
+    @_answering
+    def info(self) -> str:
+        """{"type": "info", "flavor", "memory_bytes", "max_tokens", "kv_window", "archive"}."""
+        self._open()
+        geometry, core = self._model.geometry, self._model.core
+        return _text(
+            {
+                "type": "info",
+                "flavor": core.flavor,
+                "memory_bytes": core.memory_bytes,
+                "max_tokens": geometry.max_seq,
+                "kv_window": geometry.kv_window,
+                "archive": self._model.archive.describe(),
+            }
+        )
+
+    @_answering
+    def declare(self, tools_json: str, system: str = "") -> str:
+        """New tools, new conversation: {"type": "declared", "prefix_tokens", "prefix_seconds", "tools", "problem"}.
+
+        The text is shown to the model as it is; if it is no list of tools, none is declared and `problem` says why.
+        With an error, the tools that were declared before stay.
+        """
+        self._open()
+        needle = Needle(self._model, tools_json, system, strict=False)
+        if self._needle is not None:
+            self._needle.close()
+        self._needle = needle
+        return _text(
+            {
+                "type": "declared",
+                "prefix_tokens": needle.prefix_tokens,
+                "prefix_seconds": needle.prefix_seconds,
+                "tools": list(dict.fromkeys(tool.name for tool in needle.tools)),
+                "problem": needle.problem.to_json() if needle.problem is not None else None,
+            }
+        )
+
+    @_answering
+    def begin(self, text: str, options_json: str = "{}") -> Run:
+        """A request, to be driven with Run.step. Options: see OPTIONS."""
+        needle = self._declared()
+        try:
+            options = json.loads(options_json)
+        except ValueError as error:
+            raise RequestError("request_option", f"The options are not JSON: {error}.", got=options_json) from error
+        if not isinstance(options, dict) or not set(options) <= OPTIONS:
+            known = ", ".join(sorted(OPTIONS))
+            raise RequestError(
+                "request_option", f"The options are {options_json}; needed an object with some of {known}.",
+                got=options_json, needed=sorted(OPTIONS),
+            )  # fmt: skip
+        return Run(
+            needle.stream(text, options.get("max_new_tokens", 512), probabilities=bool(options.get("probabilities")))
+        )
+
+    @_answering
+    def embed(self, text: str) -> str:
+        """{"type": "embedding", "embedding"}. Needs no tools, and leaves the conversation alone."""
+        self._open()
+        return _text({"type": "embedding", "embedding": embed(self._model, text)})
+
+    @_answering
+    def golden(self, request_json: str) -> str:
+        """{"type": "golden", ...}: see golden.evaluate."""
+        self._open()
+        request = json.loads(request_json)
+        if not isinstance(request, dict):
+            raise RequestError("request_option", "golden needs a JSON object.", got=type(request).__name__)
+        return _text({"type": "golden", **evaluate(self._model, request)})
+
+    @_answering
+    def reset(self) -> str:
+        """{"type": "reset"}; the tools stay."""
+        self._open()
+        if self._needle is not None:
+            self._needle.reset()
+        return _text({"type": "reset"})
+
+    @_answering
+    def close(self) -> str:
+        """{"type": "closed"}. Everything after it is refused; closing twice is allowed."""
+        if not self._closed:
+            self._closed = True
+            if self._needle is not None:
+                self._needle.close()
+            self._model.close()
+        return _text({"type": "closed"})
+
+    def _open(self) -> None:
+        if self._closed:
+            raise RequestError("request_closed", "This bridge was closed; load the model again.")
+
+    def _declared(self) -> Needle:
+        self._open()
+        if self._needle is None:
+            raise RequestError("request_unknown", "No tools have been declared yet; an empty list will do.")
+        return self._needle

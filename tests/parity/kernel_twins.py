@@ -1,0 +1,168 @@
+"""Scalar twins of the core's kernels: the same arithmetic in the same order, written for reading.
+
+Everything is float32 with one rounding an operation, as the core does it, so a twin and its kernel agree to the bit.
+numpy never fuses a multiplication with an addition, and its float32 +, -, *, / and sqrt are IEEE's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+F = NDArray[np.float32]
+f32 = np.float32
+MAGIC = f32(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer, half to even
+EXP_POLYNOMIAL = [f32(c) for c in (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
+                                   5.0000001201e-1)]
+
+
+def exp(x: F) -> F:
+    x = np.minimum(np.maximum(x.astype(f32), f32(-86)), f32(88))
+    n = (x * f32(1.44269504) + MAGIC) - MAGIC
+    r = (x - n * f32(0.693359375)) - n * f32(-2.12194440e-4)
+    p = np.full_like(r, EXP_POLYNOMIAL[0])
+    for c in EXP_POLYNOMIAL[1:]:
+        p = p * r + c
+    p = (p * r) * r + (r + f32(1))
+    return (p.view(np.int32) + (n.astype(np.int32) << 23)).view(f32)
+
+
+def sigmoid(x: F) -> F:
+    return (f32(1) / (f32(1) + exp(-x))).astype(f32)
+
+
+def log(x: np.float32) -> np.float32:
+    m, e = math.frexp(float(x))
+    if m < math.sqrt(0.5):
+        m, e = m * 2, e - 1
+    m = f32(m)
+    s = (m - f32(1)) / (m + f32(1))
+    s2 = s * s
+    p = s2 * f32(1.0 / 9.0) + f32(1.0 / 7.0)
+    p = p * s2 + f32(1.0 / 5.0)
+    p = p * s2 + f32(1.0 / 3.0)
+    tail = f32(2) * s * (s2 * p)
+    return f32(e) * f32(0.693359375) + (f32(2) * s + (tail + f32(e) * f32(-2.12194440e-4)))
+
+
+def sum_lanes(v: F) -> np.float32:
+    """(4,) -> (0 + 2) + (1 + 3)."""
+    return (v[0] + v[2]) + (v[1] + v[3])
+
+
+def sum_products(x: F, y: F) -> np.float32:
+    """Four vector sums in turn over 16 values, added (0 + 1) + (2 + 3); what is left of four comes last."""
+    sums = np.zeros((4, 4), f32)
+    n = len(x) // 4 * 4
+    at = 0
+    while at + 16 <= n:
+        sums += (x[at : at + 16] * y[at : at + 16]).reshape(4, 4)
+        at += 16
+    for at in range(at, n, 4):
+        sums[0] += x[at : at + 4] * y[at : at + 4]
+    total = sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3]))
+    for i in range(n, len(x)):
+        total = total + x[i] * y[i]
+    return total
+
+
+def inverse_rms(x: F) -> np.float32:
+    return f32(1) / np.sqrt(sum_products(x, x) / f32(len(x)) + f32(1e-6))
+
+
+def norm(x: F, scale: F) -> F:
+    return (x * inverse_rms(x)) * (f32(1) + scale)
+
+
+def rotate(x: F, group: int) -> F:
+    """Unnormalised Walsh-Hadamard per group (zeros fill the last), butterflies of stride 4, 8, 1, 2, 16, 32, ..."""
+    groups = np.pad(x, (0, -len(x) % group)).reshape(-1, group).astype(f32)
+    for stride in [4, 8, 1, 2, *(2**k for k in range(4, group.bit_length() - 1))]:
+        pairs = groups.reshape(len(groups), -1, 2, stride)
+        groups = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], 2).reshape(len(groups), group)
+    return groups
+
+
+def quantise(groups: F) -> tuple[NDArray[np.int8], NDArray[np.int32], F]:
+    """int8 (groups, group), their sums, and the scales that carry 1 / sqrt(group)."""
+    top = np.abs(groups).max(1)
+    root = f32(1) / np.sqrt(f32(groups.shape[1]))
+    scales = (top * f32(1.0 / 127.0)) * root
+    inverse = np.array([f32(127) / t if t > 0 else f32(0) for t in top], f32)
+    values = ((groups * inverse[:, None] + MAGIC) - MAGIC).astype(np.int8)
+    return values, values.sum(1, dtype=np.int32), scales.astype(f32)
+
+
+def fit_levels(values: F, most: int) -> tuple[NDArray[np.int64], np.float32]:
+    """Integers in [-most, most] and one unit, by least squares over a scan of units."""
+    exact = values.astype(np.float64)
+    top, best = np.abs(exact).max(), None
+    for reach in range(1, most + 1):
+        for step in range(40):
+            trial = top / (reach - 0.5 + (step + 0.5) / 40.0)
+            ratio = exact / trial
+            q = np.trunc(np.where(ratio < 0, ratio - 0.5, ratio + 0.5)).astype(np.int64)
+            if np.abs(q).max() > most or not q.any():
+                continue
+            dot = square = error = 0.0
+            for k, v in zip(q.tolist(), exact.tolist(), strict=True):
+                dot, square = dot + k * v, square + k * k
+            for k, v in zip(q.tolist(), exact.tolist(), strict=True):
+                error += (k * (dot / square) - v) * (k * (dot / square) - v)
+            if best is None or error < best[0]:
+                best = (error, q, f32(dot / square))
+    if best is None:
+        return np.zeros(len(values), np.int64), f32(0)
+    return best[1], best[2]
+
+
+def matmul(codes: NDArray[np.uint8], norms: NDArray[np.float16], levels: F, bits: int, group: int, x: F) -> F:
+    """x (tokens, columns) times a CQ matrix with codes (rows, padded) and norms (rows, groups), group by group."""
+    q, unit = fit_levels(levels, 16 if bits in (1, 2, 5) else 63)
+    weights = q[codes].reshape(len(codes), -1, group)
+    out = np.zeros((len(x), len(codes)), f32)
+    for t, row in enumerate(x):
+        values, _, scales = quantise(rotate(row, group))
+        for g in range(norms.shape[1]):
+            dot = (weights[:, g] @ values[g].astype(np.int64)).astype(f32)
+            out[t] = out[t] + dot * (norms[:, g].astype(f32) * (scales[g] * unit))
+    return out
+
+
+def kron(a: F, b: F, z: F) -> F:
+    """A^T Z B as sums of rows in ascending order: first Z B, then A^T of that."""
+    first = np.zeros_like(z)
+    for k in range(len(b)):
+        first = first + z[:, k : k + 1] * b[k]
+    out = np.zeros_like(z)
+    for k in range(len(a)):
+        out = out + a[k][:, None] * first[k]
+    return out
+
+
+def sinkhorn(logits: F) -> F:
+    """Rounds on logarithms until every row has an entry above e^-60, then divisions; 20 in all."""
+    x, n, rounds = logits.astype(f32).copy(), len(logits), 0
+
+    def log_normalise(v: F) -> F:
+        top, total = v.max(), f32(0)
+        for value in v:
+            total = total + exp(np.array([value - top], f32))[0]
+        return v - (top + log(total))
+
+    while rounds < 20 and (rounds == 0 or (x.max(1) < -60).any()):
+        for i in range(n):
+            x[i] = log_normalise(x[i])
+        for j in range(n):
+            x[:, j] = log_normalise(x[:, j])
+        rounds += 1
+    k = exp(x)
+    for _ in range(20 - rounds):
+        for axis in (1, 0):
+            total = np.take(k, 0, axis)
+            for i in range(1, n):
+                total = total + np.take(k, i, axis)
+            k = k / np.expand_dims(total, axis)
+    return k

@@ -1,0 +1,202 @@
+"""Each kernel of each build against its scalar twin, to the bit; and the twins' own accuracy against exact maths."""
+
+from __future__ import annotations
+
+import kernel_twins as twins
+import numpy as np
+import pytest
+from compare import cosine
+from kernel_twins import F, f32
+from twin import hadamard
+
+from areole.core import Core, check
+
+WIDTHS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 2}
+LEVELS = {
+    2: [-1.506671, -0.451441, 0.452948, 1.509933],
+    3: [-2.141248, -1.333716, -0.748398, -0.237740, 0.250045, 0.755587, 1.337983, 2.147636],
+    4: [-2.709990, -2.044456, -1.594757, -1.233336, -0.922214, -0.639537, -0.372664, -0.114451, 0.143806, 0.403989, 0.672693,
+        0.961405, 1.275526, 1.637059, 2.084426, 2.741014],
+    1: [-0.797885, 0.797885],
+    5: [0.0, 1.224006, 0.0, -1.224006],
+}
+
+
+class Memory:
+    """Arrays in a core's memory for the length of a `with`."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.addresses: list[int] = []
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for address in self.addresses:
+            self.core.free(address)
+
+    def put(self, values: np.ndarray) -> int:
+        address = self.room(max(values.nbytes, 1))
+        self.core.write(address, values.tobytes())
+        return address
+
+    def room(self, nbytes: int) -> int:
+        self.addresses.append(self.core.alloc(nbytes))
+        return self.addresses[-1]
+
+    def get(self, address: int, count: int, kind: type = np.float32) -> np.ndarray:
+        return np.frombuffer(self.core.read(address, count * np.dtype(kind).itemsize), kind)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> None:
+    np.testing.assert_array_equal(np.asarray(a, f32).view(np.int32), np.asarray(b, f32).view(np.int32))
+
+
+def normal(seed: int, *shape: int) -> F:
+    return np.random.default_rng(seed).standard_normal(shape).astype(f32)
+
+
+def test_exp_and_sigmoid(core: Core) -> None:
+    x = np.concatenate([np.linspace(-100, 100, 4000), [0, -0.0, 88, -86, 1e-30, -1e30, 1e30, 0.5]]).astype(f32)
+    with Memory(core) as memory:
+        out = memory.room(x.nbytes)
+        for name, twin in (("exp", twins.exp), ("sigmoid", twins.sigmoid)):
+            check(core.call(f"areole_kernel_{name}", memory.put(x), len(x), out), name)
+            same_bits(memory.get(out, len(x)), twin(x))
+    inside = x[(x > -86) & (x < 88)]
+    assert np.abs(twins.exp(inside) / np.exp(inside.astype(np.float64)) - 1).max() < 2e-7
+
+
+def test_log_twin() -> None:
+    values = np.exp(np.linspace(-80, 80, 3001)).astype(f32)
+    got = np.array([twins.log(v) for v in values], np.float64)
+    assert np.abs(got - np.log(values.astype(np.float64))).max() < 4e-6
+    near = np.linspace(0.7, 1.5, 500).astype(f32)
+    assert np.abs(np.array([twins.log(v) for v in near]) - np.log(near.astype(np.float64))).max() < 1.2e-7
+
+
+@pytest.mark.parametrize("n", [2, 4, 24, 40, 48, 64, 250, 768])
+def test_norm(core: Core, n: int) -> None:
+    x, scale = normal(n, n) * 3, normal(n + 1, n)
+    with Memory(core) as memory:
+        out = memory.room(4 * n)
+        check(core.call("areole_kernel_norm", memory.put(x), memory.put(scale), n, out), "norm")
+        same_bits(memory.get(out, n), twins.norm(x, scale))
+
+
+@pytest.mark.parametrize(("columns", "group"), [(16, 16), (64, 32), (192, 64), (768, 128), (3072, 128), (200, 64), (512, 256), (7, 16)])
+def test_rotate(core: Core, columns: int, group: int) -> None:
+    x = normal(columns, columns)
+    padded = -(-columns // group) * group
+    groups = padded // group
+    with Memory(core) as memory:
+        work = 8 * padded + 64 * groups + 4096
+        out, sums, scales = memory.room(padded), memory.room(4 * groups), memory.room(4 * groups)
+        check(core.call("areole_kernel_rotate", memory.put(x), columns, group, out, sums, scales, memory.room(work), work), "rotate")
+        values, total, scale = twins.quantise(twins.rotate(x, group))
+        np.testing.assert_array_equal(memory.get(out, padded, np.int8), values.reshape(-1))
+        np.testing.assert_array_equal(memory.get(sums, groups, np.int32), total)
+        same_bits(memory.get(scales, groups), scale)
+    exact = np.pad(x, (0, padded - columns)).reshape(-1, group) @ hadamard(group)
+    assert np.abs(values * scale[:, None] - exact).max() <= np.abs(exact).max() / 127 * 0.501
+
+
+def test_rotate_of_zeros(core: Core) -> None:
+    """A group of zeros has no scale to divide by."""
+    with Memory(core) as memory:
+        out, sums, scales, work = memory.room(64), memory.room(4), memory.room(4), memory.room(8192)
+        check(core.call("areole_kernel_rotate", memory.put(np.zeros(64, f32)), 64, 64, out, sums, scales, work, 8192), "rotate")
+        assert not memory.get(out, 64, np.int8).any() and memory.get(scales, 1)[0] == 0
+
+
+def packed(codes: np.ndarray, width: int) -> np.ndarray:
+    bits = (codes[..., None] >> np.arange(width)) & 1
+    return np.packbits(bits.reshape(len(codes), -1).astype(np.uint8), axis=1, bitorder="little")
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(("rows", "columns", "group"), [(16, 128, 128), (37, 192, 64), (6, 40, 32), (96, 300, 128), (3, 512, 256), (20, 64, 16)])
+@pytest.mark.parametrize("tokens", [1, 2, 6, 13])
+def test_matmul(core: Core, bits: int, rows: int, columns: int, group: int, tokens: int) -> None:
+    rng = np.random.default_rng(rows * columns + bits)
+    padded, levels = -(-columns // group) * group, np.array(LEVELS[bits], f32) / f32(np.sqrt(f32(group)))
+    choices = [0, 1, 3] if bits == 5 else list(range(1 << WIDTHS[bits]))
+    codes = rng.choice(choices, (rows, padded)).astype(np.uint8)
+    norms = (rng.random((rows, padded // group)) * 2).astype(np.float16)
+    norms[0, 0] = np.float16(3e-7)  # a subnormal half
+    x = normal(tokens, tokens, columns)
+    blob = np.frombuffer(packed(codes, WIDTHS[bits]).tobytes() + norms.tobytes(), np.uint8)
+    with Memory(core) as memory:
+        size = memory.room(4)
+        arguments = (rows, columns, group, bits)
+        check(core.call("areole_kernel_matmul_size", *arguments, tokens, size), "size")
+        work = int(memory.get(size, 1, np.uint32)[0])
+        y = memory.room(4 * rows * tokens)
+        check(core.call("areole_kernel_matmul", memory.put(blob), len(blob), *arguments, memory.put(levels), memory.put(x), tokens, y,
+                        memory.room(work), work), "matmul")
+        got = memory.get(y, rows * tokens).reshape(tokens, rows)
+    same_bits(got, twins.matmul(codes, norms, levels, bits, group, x))
+    dense = ((levels[codes].reshape(rows, -1, group) * norms[..., None].astype(f32)) @ hadamard(group)).reshape(rows, padded)[:, :columns]
+    assert cosine(got.reshape(-1), (x @ dense.T).reshape(-1)) > 0.9997
+
+
+@pytest.mark.parametrize(("a", "b"), [(2, 4), (4, 4), (16, 16), (16, 32), (32, 32), (64, 64)])
+def test_kron(core: Core, a: int, b: int) -> None:
+    left, right, z = normal(1, a, a), normal(2, b, b), normal(3, a, b)
+    with Memory(core) as memory:
+        out = memory.room(4 * a * b)
+        check(core.call("areole_kernel_kron", memory.put(left.T.copy()), memory.put(right), memory.put(z), a, b, memory.room(4 * a * b), out), "kron")
+        got = memory.get(out, a * b).reshape(a, b)
+    same_bits(got, twins.kron(left, right, z))
+    np.testing.assert_allclose(got, left.T.astype(np.float64) @ z @ right, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("spread", [1, 20, 120])
+def test_sinkhorn(core: Core, n: int, spread: float) -> None:
+    logits = (np.random.default_rng(n).random((n, n)) * spread * 2 - spread).astype(f32)
+    with Memory(core) as memory:
+        out = memory.room(4 * n * n)
+        check(core.call("areole_kernel_sinkhorn", memory.put(logits), n, out), "sinkhorn")
+        got = memory.get(out, n * n).reshape(n, n)
+    same_bits(got, twins.sinkhorn(logits))
+    exact = logits.astype(np.float64)
+    for _ in range(20):
+        for axis in (1, 0):
+            top = exact.max(axis, keepdims=True)
+            exact = exact - (top + np.log(np.exp(exact - top).sum(axis, keepdims=True)))
+    np.testing.assert_allclose(got, np.exp(exact), atol=3e-5)
+
+
+@pytest.mark.parametrize("position", [0, 1, 17, 4095, 8191, 100000])
+def test_rope(core: Core, position: int) -> None:
+    """Single-precision angles, exact sines of them: against numpy in double precision."""
+    half = 24
+    with Memory(core) as memory:
+        cosine_out, sine_out = memory.room(4 * half), memory.room(4 * half)
+        check(core.call("areole_kernel_rope", position, half, 100000.0, cosine_out, sine_out), "rope")
+        frequency = (100000.0 ** (-np.arange(half) / half)).astype(f32)
+        angle = (f32(position) * frequency).astype(np.float64)
+        assert np.abs(memory.get(cosine_out, half) - np.cos(angle)).max() < 1e-7
+        assert np.abs(memory.get(sine_out, half) - np.sin(angle)).max() < 1e-7
+
+
+def test_top(core: Core) -> None:
+    values = np.array([1, 5, 5, -2, 9, 5, 9, 0], f32)
+    with Memory(core) as memory:
+        ids, top = memory.room(64), memory.room(64)
+        assert core.call("areole_top", memory.put(values), 8, 5, ids, top) == 5
+        assert memory.get(ids, 5, np.uint32).tolist() == [4, 6, 1, 2, 5]
+        assert memory.get(top, 5).tolist() == [9, 9, 5, 5, 5]
+        assert core.call("areole_top", memory.put(values), 8, 16, ids, top) == 8
+        assert core.call("areole_top", memory.put(values), 8, 0, ids, top) < 0
+
+
+def test_log_sum_exp(core: Core) -> None:
+    values = normal(4, 8193) * 6
+    with Memory(core) as memory:
+        out = memory.room(4)
+        check(core.call("areole_log_sum_exp", memory.put(values), len(values), out), "log_sum_exp")
+        exact = np.log(np.exp(values.astype(np.float64)).sum())
+        assert abs(memory.get(out, 1)[0] - exact) < 1e-4
