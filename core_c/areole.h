@@ -50,7 +50,8 @@ typedef struct {
   uint32_t engram_site_count, engram_sites[16];
   uint32_t kv_window;
   float rope_theta;
-  float cb2[4], cb3[8], cb4[16]; /* the shared codebooks, already divided by sqrt(group) */
+  uint32_t codebook_group;       /* the group size whose square root the codebooks are divided by */
+  float cb2[4], cb3[8], cb4[16]; /* the shared codebooks */
 } areole_geometry;
 
 enum areole_dtypes { AREOLE_F16 = 1, AREOLE_F32 = 2, AREOLE_CQ = 3 };
@@ -81,6 +82,17 @@ AREOLE_API int32_t areole_model_size(const areole_geometry *geometry, const areo
 AREOLE_API int32_t areole_model_init(void *arena, uint32_t arena_bytes, const areole_geometry *geometry,
                                      const areole_tensor *tensors, uint32_t count, uint8_t *archive,
                                      uint32_t archive_bytes);
+
+/* Chooses between two ways to the same products, to the bit: four-way byte dots (0), or i16 pair sums (1), which are
+ * faster where the processor has no four-way dot. A host times both with areole_kernel_race. Returns which one is
+ * in use from here on; builds without pair sums stay at 0. */
+AREOLE_API int32_t areole_model_use_pairs(areole_model *model, uint32_t pairs);
+
+/* Multiplies a block of the model's own weights (rows of the first projection) by a tile of tokens `rounds` times, one
+ * way or the other, and writes nothing but work (areole_kernel_race_size bytes). For timing only. */
+AREOLE_API int32_t areole_kernel_race(const areole_model *model, uint32_t pairs, uint32_t rounds, void *work,
+                                      uint32_t work_bytes);
+AREOLE_API int32_t areole_kernel_race_size(const areole_model *model, uint32_t *bytes);
 
 /* Bytes of a session's arena. `prefix_capacity` pinned tokens at most, `max_tokens` in all (at most max_seq),
  * kv_window newest positions visible besides the pinned ones (0: no window, everything is visible). */
@@ -143,10 +155,11 @@ AREOLE_API int32_t areole_kernel_rotate(const float *x, uint32_t columns, uint32
 
 /* x (tokens, columns) times a CQ matrix's transpose -> y (tokens, rows), through the layout the model uses: codes
  * are repacked in place in `blob` (nbytes). One token takes the matrix-vector kernel, more the batched one.
- * levels (2^width,) with width 2, 3 or 4 (1 and 5 are given as two and four levels). */
+ * levels (2^width,) with width 2, 3 or 4 (1 and 5 are given as two and four levels). pairs as in
+ * areole_model_use_pairs. */
 AREOLE_API int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint32_t columns, uint32_t group,
-                                        uint32_t bits, const float *levels, const float *x, uint32_t tokens, float *y,
-                                        void *work, uint32_t work_bytes);
+                                        uint32_t bits, uint32_t pairs, const float *levels, const float *x, uint32_t tokens,
+                                        float *y, void *work, uint32_t work_bytes);
 AREOLE_API int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t group, uint32_t bits, uint32_t tokens,
                                              uint32_t *work_bytes);
 

@@ -67,15 +67,22 @@ int32_t areole_kernel_rope(uint32_t position, uint32_t half, float theta, float 
 
 /* ---- the cache ---- */
 
-/* x (n,) to int8 in `out`, one scale; returns the scale. */
-static float round_int8(const float *x, uint32_t n, int8_t *out) {
-  float most = 0.0f;
-  for (uint32_t i = 0; i < n; i++) {
-    float size = x[i] < 0.0f ? -x[i] : x[i];
-    if (size > most) most = size;
-  }
+/* x (n,) to int8 in `out` (n in whole fours), one scale; returns the scale. */
+static AREOLE_NOINLINE float round_int8(const float *x, uint32_t n, int8_t *out) {
+  vec top = v_zero(), magic = v_splat(AREOLE_MAGIC);
+  float most;
+  uint32_t i = 0;
+  for (; i + 4 <= n; i += 4) top = v_max(top, v_abs(v_load(x + i)));
+  most = v_lane0(v_max_lanes(top));
+  for (; i < n; i++) most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
   float inverse = most > 0.0f ? 127.0f / most : 0.0f;
-  for (uint32_t i = 0; i < n; i++) {
+  vec factor = v_splat(inverse);
+  for (i = 0; i + 4 <= n; i += 4) {
+    vec rounded = v_add(v_mul(v_load(x + i), factor), magic);
+    int32_t four = v_lane0_i32(v_shuffle8(rounded, rounded, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12));
+    memcpy(out + i, &four, 4);
+  }
+  for (; i < n; i++) {
     float shifted = x[i] * inverse + AREOLE_MAGIC;
     int32_t bits;
     memcpy(&bits, &shifted, 4);
@@ -153,11 +160,12 @@ static AREOLE_NOINLINE float softmax_weights(float *scores, const float *value_s
   for (uint32_t i = 0; i < n; i += 4) top = v_max(top, v_load(scores + i));
   top = v_max_lanes(top);
   /* The sum in units of 2^-20: 8192 weights of at most 1 fit an i32 by lanes of four. */
-  vec sum = v_zero(), most = v_zero(), magic = v_splat(AREOLE_MAGIC), unit = v_splat(1048576.0f);
+  exp_constants constants = load_exp();
+  vec sum = v_zero(), most = v_zero(), magic = constants.c[EXP_MAGIC], unit = v_splat(1048576.0f);
   AREOLE_NO_UNROLL
   for (uint32_t i = 0; i < n; i += 4) {
-    vec e = v_exp(v_sub(v_load(scores + i), top));
-    sum = v_add_i32(sum, v_sub_i32(v_add(v_mul(e, unit), magic), v_splat_i32(AREOLE_MAGIC_BITS)));
+    vec e = v_exp_with(v_sub(v_load(scores + i), top), &constants);
+    sum = v_add_i32(sum, v_sub_i32(v_add(v_mul(e, unit), magic), magic));
     e = v_mul(e, v_load(value_scales + i));
     most = v_max(most, e);
     v_store(scores + i, e);
@@ -173,7 +181,7 @@ static AREOLE_NOINLINE float softmax_weights(float *scores, const float *value_s
     vec scale = v_splat(limit / biggest), total = v_zero();
     AREOLE_NO_UNROLL
     for (uint32_t i = 0; i < n; i += 4) {
-      vec w = v_sub_i32(v_add(v_mul(v_load(scores + i), scale), magic), v_splat_i32(AREOLE_MAGIC_BITS));
+      vec w = v_sub_i32(v_add(v_mul(v_load(scores + i), scale), magic), magic);
       total = v_add_i32(total, w);
       /* Lanes w0 w1 w2 w3 to two words w0 | w1 << 16, w2 | w3 << 16. */
       vec packed = v_or(w, v_shl_i32(v_shuffle32(w, w, 1, 1, 3, 3), 16));
@@ -234,8 +242,10 @@ static void attend(const areole_cache *c, uint32_t kv_head, const areole_run *ru
   for (uint32_t h = 0; h < heads; h++) {
     int8_t rounded[4096];
     scales[h] = round_int8(queries + h * c->qk_dim, c->qk_dim, rounded) * root;
-    for (uint32_t i = 0; i < c->qk_dim; i++)
-      for (uint32_t lane = 0; lane < 4; lane++) q[(i / 2 * heads + h) * 8 + lane * 2 + (i & 1)] = rounded[i];
+    for (uint32_t i = 0; i < c->qk_dim; i += 2) {
+      uint32_t pair = (uint16_t)(int16_t)rounded[i] | (uint32_t)(uint16_t)(int16_t)rounded[i + 1] << 16;
+      v_store(q + (i / 2 * heads + h) * 8, v_splat_i32((int32_t)pair));
+    }
   }
   for (uint32_t i = 0; i < run_count; i++) {
     uint32_t first = runs[i].first & ~3u, before = runs[i].first & 3, lanes = round_up(before + runs[i].count, 4);
@@ -258,8 +268,12 @@ static void attend(const areole_cache *c, uint32_t kv_head, const areole_run *ru
       (wide ? weighted_6x1 : weighted_1x1)(v + 2 * j, c->v_padded, lanes / 4, weights, n / 2, sums + j, c->v_padded);
     at += lanes;
   }
-  for (uint32_t h = 0; h < heads; h++)
-    for (uint32_t i = 0; i < c->v_dim; i++) out[h * c->v_dim + i] = (float)sums[h * c->v_padded + i] * scales[h];
+  for (uint32_t h = 0; h < heads; h++) {
+    vec scale = v_splat(scales[h]);
+    uint32_t i = 0;
+    for (; i + 4 <= c->v_dim; i += 4) v_store(out + h * c->v_dim + i, v_mul(v_float(v_load(sums + h * c->v_padded + i)), scale));
+    for (; i < c->v_dim; i++) out[h * c->v_dim + i] = (float)sums[h * c->v_padded + i] * scales[h];
+  }
 }
 
 void areole_attention(const areole_cache *cache, uint32_t kv_head, const areole_run *runs, uint32_t run_count,

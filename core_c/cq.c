@@ -167,8 +167,13 @@ AREOLE_INLINE vec norms4(const uint16_t *p) {
 /* One row quad's epilogue of one group. */
 AREOLE_INLINE vec add_group(vec y, vec dot, vec norm, vec scale) { return v_add(y, v_mul(v_float(dot), v_mul(norm, scale))); }
 
+typedef void gemv_kernel(const uint8_t *, const uint16_t *, const areole_levels *, const int8_t *, const int32_t *, const float *,
+                         uint32_t, uint32_t, uint32_t, float *);
+typedef void gemm_kernel(const uint8_t *, const uint16_t *, uint32_t, const areole_levels *, const int8_t *, const int32_t *,
+                         const float *, uint32_t, uint32_t, float *, uint32_t);
+
 /* Rows in blocks of 4 * R (R row quads interleaved) times one token. `steps` words of a row make a group. */
-#define DEFINE_GEMV(NAME, R, WIDTH)                                                                                    \
+#define DEFINE_GEMV(NAME, R, WIDTH, DOT)                                                                                    \
   static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, const areole_levels *levels,               \
                                    const int8_t *quads, const int32_t *sums, const float *scales, uint32_t blocks,     \
                                    uint32_t groups, uint32_t steps, float *y) {                                        \
@@ -185,13 +190,13 @@ AREOLE_INLINE vec add_group(vec y, vec dot, vec norm, vec scale) { return v_add(
           AREOLE_TOUCH(w + 1024);                                                                                      \
           for (int i = 0; i < R; i++) {                                                                                \
             vec b = v_load(w + 16 * i), lo = v_and(b, nibble), hi = v_and(v_high_nibbles(b), nibble);                  \
-            a[i][0] = v_dot_i8(v_load(x), v_lookup(low, lo), a[i][0]);                                                 \
+            a[i][0] = DOT(v_load(x), v_lookup(low, lo), a[i][0]);                                                 \
             if (WIDTH == 2) {                                                                                          \
-              a[i][1] = v_dot_i8(v_load(x + 16), v_lookup(high, lo), a[i][1]);                                         \
-              a[i][0] = v_dot_i8(v_load(x + 32), v_lookup(low, hi), a[i][0]);                                          \
-              a[i][1] = v_dot_i8(v_load(x + 48), v_lookup(high, hi), a[i][1]);                                         \
+              a[i][1] = DOT(v_load(x + 16), v_lookup(high, lo), a[i][1]);                                         \
+              a[i][0] = DOT(v_load(x + 32), v_lookup(low, hi), a[i][0]);                                          \
+              a[i][1] = DOT(v_load(x + 48), v_lookup(high, hi), a[i][1]);                                         \
             } else {                                                                                                   \
-              a[i][1] = v_dot_i8(v_load(x + 16), v_lookup(low, hi), a[i][1]);                                          \
+              a[i][1] = DOT(v_load(x + 16), v_lookup(low, hi), a[i][1]);                                          \
             }                                                                                                          \
           }                                                                                                            \
           w += 16 * R;                                                                                                 \
@@ -206,13 +211,13 @@ AREOLE_INLINE vec add_group(vec y, vec dot, vec norm, vec scale) { return v_add(
     }                                                                                                                  \
   }
 
-DEFINE_GEMV(gemv2_r4, 4, 2)
-DEFINE_GEMV(gemv2_r1, 1, 2)
-DEFINE_GEMV(gemv4_r4, 4, 4)
-DEFINE_GEMV(gemv4_r1, 1, 4)
+DEFINE_GEMV(gemv2_r4, 4, 2, v_dot_i8)
+DEFINE_GEMV(gemv2_r1, 1, 2, v_dot_i8)
+DEFINE_GEMV(gemv4_r4, 4, 4, v_dot_i8)
+DEFINE_GEMV(gemv4_r1, 1, 4, v_dot_i8)
 
 /* R row quads, `pitch` bytes of codes (and pitch / 4 norms) from one word to the next, times a tile of 6 tokens. */
-#define DEFINE_GEMM(NAME, R, WIDTH)                                                                                    \
+#define DEFINE_GEMM(NAME, R, WIDTH, DOT)                                                                                    \
   static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, uint32_t pitch,                            \
                                    const areole_levels *levels, const int8_t *x, const int32_t *sums,                  \
                                    const float *scales, uint32_t groups, uint32_t steps, float *y, uint32_t stride) {  \
@@ -240,7 +245,7 @@ DEFINE_GEMV(gemv4_r1, 1, 4)
             level[i] = WIDTH == 2 ? v_lookup(q & 1 ? high : low, q & 2 ? hi[i] : lo[i]) : v_lookup(low, q ? hi[i] : lo[i]); \
           for (int t = 0; t < AREOLE_TILE; t++) {                                                                      \
             vec values = v_load(x + (q * AREOLE_TILE + t) * 16);                                                       \
-            for (int i = 0; i < R; i++) a[t][i] = v_dot_i8(values, level[i], a[t][i]);                                 \
+            for (int i = 0; i < R; i++) a[t][i] = DOT(values, level[i], a[t][i]);                                 \
           }                                                                                                            \
         }                                                                                                              \
         w += pitch;                                                                                                    \
@@ -259,10 +264,83 @@ DEFINE_GEMV(gemv4_r1, 1, 4)
       for (int i = 0; i < R; i++) v_store(y + t * stride + 4 * i, f[t][i]);                                            \
   }
 
-DEFINE_GEMM(gemm2_r2, 2, 2)
-DEFINE_GEMM(gemm2_r1, 1, 2)
-DEFINE_GEMM(gemm4_r2, 2, 4)
-DEFINE_GEMM(gemm4_r1, 1, 4)
+DEFINE_GEMM(gemm2_r2, 2, 2, v_dot_i8)
+DEFINE_GEMM(gemm2_r1, 1, 2, v_dot_i8)
+DEFINE_GEMM(gemm4_r2, 2, 4, v_dot_i8)
+DEFINE_GEMM(gemm4_r1, 1, 4, v_dot_i8)
+
+#ifdef AREOLE_PAIRS
+/* The two kernels that most of the time goes to, once more by pair sums: four quads add up in i16 before they are
+ * widened, which levels of at most 32 leave room for. 4-bit levels are larger and are widened at once. */
+static AREOLE_NOINLINE void gemv2_pairs(const uint8_t *w, const uint16_t *norms, const areole_levels *levels, const int8_t *quads,
+                                        const int32_t *sums, const float *scales, uint32_t blocks, uint32_t groups,
+                                        uint32_t steps, float *y) {
+  enum { R = 4 };
+  vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f), zero = v_zero();
+  for (; blocks; blocks--, y += 4 * R) {
+    const int8_t *x = quads;
+    vec f[R];
+    for (int i = 0; i < R; i++) f[i] = zero;
+    for (uint32_t g = 0; g < groups; g++, norms += 4 * R) {
+      vec a[R];
+      for (int i = 0; i < R; i++) a[i] = v_splat_i32(-levels->offset * sums[g]);
+      AREOLE_NO_UNROLL
+      for (uint32_t s = 0; s < steps; s++) {
+        AREOLE_TOUCH(w + 1024);
+        vec x0 = v_load(x), x1 = v_load(x + 16), x2 = v_load(x + 32), x3 = v_load(x + 48);
+        for (int i = 0; i < R; i++) {
+          vec b = v_load(w + 16 * i), lo = v_and(b, nibble), hi = v_and(v_high_nibbles(b), nibble);
+          vec p = v_add_i16(v_pairs(x0, v_lookup(low, lo)), v_pairs(x1, v_lookup(high, lo)));
+          vec q = v_add_i16(v_pairs(x2, v_lookup(low, hi)), v_pairs(x3, v_lookup(high, hi)));
+          a[i] = v_add_pairs(v_add_i16(p, q), a[i]);
+        }
+        w += 16 * R;
+        x += 64;
+        AREOLE_OPAQUE(w);
+        AREOLE_OPAQUE(x);
+      }
+      vec scale = v_splat(scales[g] * levels->unit);
+      for (int i = 0; i < R; i++) f[i] = add_group(f[i], a[i], norms4(norms + 4 * i), scale);
+    }
+    for (int i = 0; i < R; i++) v_store(y + 4 * i, f[i]);
+  }
+}
+
+static AREOLE_NOINLINE void gemm2_pairs(const uint8_t *w, const uint16_t *norms, uint32_t pitch, const areole_levels *levels,
+                                        const int8_t *x, const int32_t *sums, const float *scales, uint32_t groups,
+                                        uint32_t steps, float *y, uint32_t stride) {
+  vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f);
+  vec f[AREOLE_TILE];
+  for (int t = 0; t < AREOLE_TILE; t++) f[t] = v_zero();
+  for (uint32_t g = 0; g < groups; g++) {
+    vec a[AREOLE_TILE];
+    for (int t = 0; t < AREOLE_TILE; t++) a[t] = v_splat_i32(-levels->offset * sums[t * groups + g]);
+    AREOLE_NO_UNROLL
+    for (uint32_t s = 0; s < steps; s++) {
+      AREOLE_TOUCH(w + 3072);
+      vec b = v_load(w), lo = v_and(b, nibble), hi = v_and(v_high_nibbles(b), nibble);
+      vec l0 = v_lookup(low, lo), l1 = v_lookup(high, lo), l2 = v_lookup(low, hi), l3 = v_lookup(high, hi);
+      for (int t = 0; t < AREOLE_TILE; t++) {
+        vec p = v_add_i16(v_pairs(v_load(x + t * 16), l0), v_pairs(v_load(x + (AREOLE_TILE + t) * 16), l1));
+        vec q = v_add_i16(v_pairs(v_load(x + (2 * AREOLE_TILE + t) * 16), l2), v_pairs(v_load(x + (3 * AREOLE_TILE + t) * 16), l3));
+        a[t] = v_add_pairs(v_add_i16(p, q), a[t]);
+      }
+      w += pitch;
+      x += 4 * AREOLE_TILE * 16;
+      AREOLE_OPAQUE(w);
+      AREOLE_OPAQUE(x);
+    }
+    vec norm = norms4(norms);
+    for (int t = 0; t < AREOLE_TILE; t++)
+      f[t] = add_group(f[t], a[t], norm, v_splat(scales[t * groups + g] * levels->unit));
+    norms += pitch / 4;
+  }
+  for (int t = 0; t < AREOLE_TILE; t++) v_store(y + t * stride, f[t]);
+}
+
+DEFINE_GEMV(gemv4_pairs, 4, 4, v_dot_by_pairs)
+DEFINE_GEMM(gemm4_pairs, 2, 4, v_dot_by_pairs)
+#endif
 
 /* A row that no block of four holds, times one token of a tile; `pitch` bytes from quad to quad. */
 static float single_row(const areole_matrix *m, uint32_t row, const int8_t *quads, uint32_t pitch, const int32_t *sums,
@@ -304,8 +382,11 @@ static void matvec(const areole_matrix *m, const areole_input *in, uint32_t rows
   uint32_t whole = rows / 16, done = (m->rows & ~15u), steps = m->row_bytes / 4 / m->groups;
   if (rows > done) whole = done / 16;
   else whole = (rows + 15) / 16;
-  (m->levels->width == 2 ? gemv2_r4 : gemv4_r4)(m->codes, m->norms, m->levels, in->quads, in->sums, in->scales, whole,
-                                                m->groups, steps, y);
+  gemv_kernel *blocks = m->levels->width == 2 ? gemv2_r4 : gemv4_r4;
+#ifdef AREOLE_PAIRS
+  if (m->levels->pairs) blocks = m->levels->width == 2 ? gemv2_pairs : gemv4_pairs;
+#endif
+  blocks(m->codes, m->norms, m->levels, in->quads, in->sums, in->scales, whole, m->groups, steps, y);
   if (rows <= done) return;
   uint32_t fours = (m->rows - done) / 4;
   (m->levels->width == 2 ? gemv2_r1 : gemv4_r1)(m->codes + (size_t)done * m->row_bytes, m->norms + (size_t)done * m->groups,
@@ -320,17 +401,21 @@ void areole_matmul(const areole_matrix *m, const areole_input *in, uint32_t rows
     return;
   }
   uint32_t whole = m->rows & ~15u, fours = m->rows & ~3u, steps = m->row_bytes / 4 / m->groups;
-  uint32_t tile_bytes = m->groups * m->group * 4 * AREOLE_TILE;
+  uint32_t tile_bytes = m->groups * m->group * 4 * AREOLE_TILE, at_once = 8;
+  gemm_kernel *blocks = m->levels->width == 2 ? gemm2_r2 : gemm4_r2;
+#ifdef AREOLE_PAIRS
+  if (m->levels->pairs) blocks = m->levels->width == 2 ? gemm2_pairs : gemm4_pairs;
+  if (blocks == gemm2_pairs) at_once = 4;
+#endif
   for (uint32_t t = 0; t < in->tokens; t += AREOLE_TILE) {
     const int8_t *x = in->quads + (size_t)(t / AREOLE_TILE) * tile_bytes;
     const int32_t *sums = in->sums + t * m->groups;
     const float *scales = in->scales + t * m->groups;
     float *out = y + (size_t)t * y_stride;
-    for (uint32_t r = 0; r < rows && r < whole; r += 8) {
-      const uint8_t *w = m->codes + (size_t)(r & ~15u) * m->row_bytes + (r & 8) * 4;
-      const uint16_t *norms = m->norms + (size_t)(r & ~15u) * m->groups + (r & 8);
-      (m->levels->width == 2 ? gemm2_r2 : gemm4_r2)(w, norms, 64, m->levels, x, sums, scales, m->groups, steps, out + r,
-                                                    y_stride);
+    for (uint32_t r = 0; r < rows && r < whole; r += at_once) {
+      const uint8_t *w = m->codes + (size_t)(r & ~15u) * m->row_bytes + (r & 15) * 4;
+      const uint16_t *norms = m->norms + (size_t)(r & ~15u) * m->groups + (r & 15);
+      blocks(w, norms, 64, m->levels, x, sums, scales, m->groups, steps, out + r, y_stride);
     }
     for (uint32_t r = whole; r < rows && r < fours; r += 4)
       (m->levels->width == 2 ? gemm2_r1 : gemm4_r1)(m->codes + (size_t)r * m->row_bytes, m->norms + (size_t)r * m->groups, 16,
@@ -357,8 +442,8 @@ int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t grou
 }
 
 int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint32_t columns, uint32_t group,
-                             uint32_t bits, const float *values, const float *x, uint32_t tokens, float *y, void *work,
-                             uint32_t work_bytes) {
+                             uint32_t bits, uint32_t pairs, const float *values, const float *x, uint32_t tokens, float *y,
+                             void *work, uint32_t work_bytes) {
   uint32_t needed, status;
   if (!blob || !values || !x || !y || !work) return AREOLE_BAD_ARGUMENT;
   status = (uint32_t)areole_kernel_matmul_size(rows, columns, group, bits, tokens, &needed);
@@ -378,6 +463,7 @@ int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint
   float *out = (float *)(p += round_up(whole * groups * 8, 64));
   uint32_t stride = round_up(rows, 16);
   areole_levels_init(levels, values, bits);
+  levels->pairs = pairs;
   areole_matrix m;
   int wide = code_width(bits) != levels->width;
   areole_matrix_init(&m, levels, blob, wide ? widened : blob, (uint16_t *)(void *)(blob + split), rows, columns, group, bits,

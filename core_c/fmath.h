@@ -9,26 +9,52 @@
 
 #define AREOLE_EPSILON 1e-6f
 
+/* The constants of exp, kept in memory: a v128 constant in a wasm loop is built anew from three instructions each
+ * time round, a load is one. ln 2 is in two parts, the first with so few bits that a multiple of it is exact. */
+enum { EXP_LOW, EXP_HIGH, EXP_LOG2E, EXP_MAGIC, EXP_LN2, EXP_LN2_REST, EXP_P0, EXP_P1, EXP_P2, EXP_P3, EXP_P4, EXP_P5, EXP_ONE, EXP_COUNT };
+#define FOUR(x) {x, x, x, x}
+static const float exp_table[EXP_COUNT][4] = {
+    FOUR(-86.0f),           FOUR(88.0f),            FOUR(1.44269504f),      FOUR(AREOLE_MAGIC),     FOUR(0.693359375f),
+    FOUR(-2.12194440e-4f),  FOUR(1.9875691500e-4f), FOUR(1.3981999507e-3f), FOUR(8.3334519073e-3f), FOUR(4.1665795894e-2f),
+    FOUR(1.6666665459e-1f), FOUR(5.0000001201e-1f), FOUR(1.0f),
+};
+
+typedef struct {
+  vec c[EXP_COUNT];
+} exp_constants;
+
+AREOLE_INLINE exp_constants load_exp(void) {
+  const float(*table)[4] = exp_table;
+  exp_constants e;
+  __asm__("" : "+r"(table)); /* or the compiler sees the constants through the pointer */
+  for (int i = 0; i < EXP_COUNT; i++) e.c[i] = v_load(table[i]);
+  return e;
+}
+
 /* e^x for x clamped to [-86, 88], so the exponent can be added as an integer: 2^n is never subnormal. */
-AREOLE_INLINE vec v_exp(vec x) {
-  x = v_min(v_max(v_splat(-86.0f), x), v_splat(88.0f));
-  vec t = v_add(v_mul(x, v_splat(1.44269504f)), v_splat(AREOLE_MAGIC));
-  vec n = v_sub(t, v_splat(AREOLE_MAGIC));
-  /* ln 2 in two parts: the first has so few bits that n times it is exact. */
-  vec r = v_sub(v_sub(x, v_mul(n, v_splat(0.693359375f))), v_mul(n, v_splat(-2.12194440e-4f)));
-  vec p = v_splat(1.9875691500e-4f);
-  p = v_add(v_mul(p, r), v_splat(1.3981999507e-3f));
-  p = v_add(v_mul(p, r), v_splat(8.3334519073e-3f));
-  p = v_add(v_mul(p, r), v_splat(4.1665795894e-2f));
-  p = v_add(v_mul(p, r), v_splat(1.6666665459e-1f));
-  p = v_add(v_mul(p, r), v_splat(5.0000001201e-1f));
-  p = v_add(v_mul(v_mul(p, r), r), v_add(r, v_splat(1.0f)));
+AREOLE_INLINE vec v_exp_with(vec x, const exp_constants *e) {
+  x = v_min(v_max(e->c[EXP_LOW], x), e->c[EXP_HIGH]);
+  vec t = v_add(v_mul(x, e->c[EXP_LOG2E]), e->c[EXP_MAGIC]);
+  vec n = v_sub(t, e->c[EXP_MAGIC]);
+  vec r = v_sub(v_sub(x, v_mul(n, e->c[EXP_LN2])), v_mul(n, e->c[EXP_LN2_REST]));
+  vec p = e->c[EXP_P0];
+  for (int i = EXP_P1; i <= EXP_P5; i++) p = v_add(v_mul(p, r), e->c[i]);
+  p = v_add(v_mul(v_mul(p, r), r), v_add(r, e->c[EXP_ONE]));
   return v_add_i32(p, v_shl_i32(t, 23));
 }
 
+AREOLE_INLINE vec v_sigmoid_with(vec x, const exp_constants *e) {
+  return v_div(e->c[EXP_ONE], v_add(e->c[EXP_ONE], v_exp_with(v_sub(v_zero(), x), e)));
+}
+
+AREOLE_INLINE vec v_exp(vec x) {
+  exp_constants e = load_exp();
+  return v_exp_with(x, &e);
+}
+
 AREOLE_INLINE vec v_sigmoid(vec x) {
-  vec one = v_splat(1.0f);
-  return v_div(one, v_add(one, v_exp(v_sub(v_zero(), x))));
+  exp_constants e = load_exp();
+  return v_sigmoid_with(x, &e);
 }
 
 AREOLE_INLINE float f_exp(float x) { return v_lane0(v_exp(v_splat(x))); }

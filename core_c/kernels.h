@@ -50,6 +50,7 @@ typedef struct {
   float unit;
   int32_t offset;
   uint32_t width; /* bits of a code as stored for the kernels: 2 or 4 */
+  uint32_t pairs; /* products by i16 pair sums, where the build has them: the same bits, faster on some processors */
 } areole_levels;
 
 /* A CQ matrix (rows, columns) in the kernels' layout: rows in blocks of 16, then of 4, then single; inside a block

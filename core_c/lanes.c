@@ -73,27 +73,43 @@ int32_t areole_kernel_sinkhorn(const float *logits, uint32_t n, float *out) {
   return AREOLE_OK;
 }
 
-void areole_lanes_gather(const float *lanes, const float *weights, uint32_t n, uint32_t d, float *u) {
+/* The lane count as a constant keeps the lanes in registers; four is what models are shipped with. */
+AREOLE_INLINE void gather(const float *lanes, const float *weights, uint32_t n, uint32_t d, float *u) {
+  vec w[AREOLE_MAX_LANES];
+  for (uint32_t i = 0; i < n; i++) w[i] = v_splat(weights[i]);
+  AREOLE_NO_UNROLL
   for (uint32_t k = 0; k < d; k += 4) {
-    vec sum = v_mul(v_splat(weights[0]), v_load(lanes + k));
-    for (uint32_t i = 1; i < n; i++) sum = v_add(sum, v_mul(v_splat(weights[i]), v_load(lanes + (size_t)i * d + k)));
+    vec sum = v_mul(w[0], v_load(lanes + k));
+    for (uint32_t i = 1; i < n; i++) sum = v_add(sum, v_mul(w[i], v_load(lanes + (size_t)i * d + k)));
     v_store(u + k, sum);
   }
 }
 
-void areole_lanes_update(float *lanes, const float *mix, const float *post, const float *x, const float *u, uint32_t n,
-                         uint32_t d, float *mean) {
+AREOLE_NOINLINE void areole_lanes_gather(const float *lanes, const float *weights, uint32_t n, uint32_t d, float *u) {
+  if (n == 4) gather(lanes, weights, 4, d, u);
+  else gather(lanes, weights, n, d, u);
+}
+
+AREOLE_INLINE void update(float *lanes, const float *mix, const float *post, const float *x, const float *u, uint32_t n,
+                          uint32_t d, float *mean) {
   vec share = v_splat(1.0f / (float)n);
+  AREOLE_NO_UNROLL
   for (uint32_t k = 0; k < d; k += 4) {
     vec old[AREOLE_MAX_LANES], y = v_sub(v_load(x + k), v_load(u + k)), total = v_zero();
     for (uint32_t j = 0; j < n; j++) old[j] = v_load(lanes + (size_t)j * d + k);
     for (uint32_t i = 0; i < n; i++) {
-      vec sum = v_mul(v_splat(mix[i * n]), old[0]);
-      for (uint32_t j = 1; j < n; j++) sum = v_add(sum, v_mul(v_splat(mix[i * n + j]), old[j]));
-      sum = v_add(sum, v_mul(v_splat(post[i]), y));
+      vec sum = v_mul(v_splat_load(mix + i * n), old[0]);
+      for (uint32_t j = 1; j < n; j++) sum = v_add(sum, v_mul(v_splat_load(mix + i * n + j), old[j]));
+      sum = v_add(sum, v_mul(v_splat_load(post + i), y));
       total = v_add(total, sum);
       v_store(lanes + (size_t)i * d + k, sum);
     }
     v_store(mean + k, v_mul(total, share));
   }
+}
+
+AREOLE_NOINLINE void areole_lanes_update(float *lanes, const float *mix, const float *post, const float *x, const float *u,
+                                         uint32_t n, uint32_t d, float *mean) {
+  if (n == 4) update(lanes, mix, post, x, u, 4, d, mean);
+  else update(lanes, mix, post, x, u, n, d, mean);
 }

@@ -1,7 +1,7 @@
 /* model.c: from a table of tensors to a model. One walk in the archive's order both measures and builds. */
 #include "model.h"
 
-enum { LEVEL_SLOTS = 16 };
+enum { LEVEL_SLOTS = 25 }; /* five widths by five group sizes */
 
 typedef struct {
   const areole_tensor *next, *end;
@@ -29,6 +29,7 @@ static int32_t check_geometry(const areole_geometry *g) {
   if (!g->kv_heads || g->heads > 1024 || g->heads % g->kv_heads || g->heads < g->kv_heads) return AREOLE_BAD_GEOMETRY;
   if (!g->qk_dim || g->qk_dim > 1024 || g->qk_dim % 2 || !g->v_dim || g->v_dim > 1024) return AREOLE_BAD_GEOMETRY;
   if (!g->layers || g->layers > 64 || !g->lanes || g->lanes > AREOLE_MAX_LANES) return AREOLE_BAD_GEOMETRY;
+  if (g->codebook_group < 16 || g->codebook_group > 256) return AREOLE_BAD_GEOMETRY;
   if (!g->max_seq || g->max_seq > 1u << 20 || g->qkv_taps > 16) return AREOLE_BAD_GEOMETRY;
   if (g->hada_n < g->d_model || g->hada_n < 4 || g->hada_n > limit || (g->hada_n & (g->hada_n - 1)))
     return AREOLE_BAD_GEOMETRY;
@@ -104,20 +105,25 @@ static void need_scratch(builder *b, uint64_t bytes) {
   if (bytes > b->scratch_needed) b->scratch_needed = bytes;
 }
 
-/* The levels of (bits, group). 2, 3 and 4 bits are the header's; binary and ternary are analytic in the group. */
+/* The levels of (bits, group). 2, 3 and 4 bits are the header's, brought to this group; binary and ternary are
+ * analytic in the group. */
 static const areole_levels *levels_for(builder *b, uint32_t bits, uint32_t group) {
-  uint32_t key = bits == 1 || bits == 5 ? bits << 16 | group : bits << 16;
+  uint32_t key = bits << 16 | group;
   for (uint32_t i = 0; i < b->level_count; i++)
     if (b->level_keys[i] == key) return b->levels ? &b->levels[i] : 0;
   b->level_keys[b->level_count] = key;
   areole_levels *out = b->levels ? &b->levels[b->level_count] : 0;
   b->level_count++;
   if (!out) return 0;
-  float root = areole_inverse_sqrt(group), values[4] = {0};
   const areole_geometry *g = &b->model->g;
+  const float *shared = bits == 2 ? g->cb2 : bits == 3 ? g->cb3 : g->cb4;
+  float root = areole_inverse_sqrt(group), values[16] = {0};
   if (bits == 1) values[0] = -0.7978845608f * root, values[1] = 0.7978845608f * root;
-  if (bits == 5) values[1] = 1.2240064f * root, values[3] = -1.2240064f * root;
-  areole_levels_init(out, bits == 2 ? g->cb2 : bits == 3 ? g->cb3 : bits == 4 ? g->cb4 : values, bits);
+  else if (bits == 5) values[1] = 1.2240064f * root, values[3] = -1.2240064f * root;
+  else
+    for (uint32_t i = 0; i < 1u << bits; i++)
+      values[i] = group == g->codebook_group ? shared[i] : shared[i] * (sqrtf((float)g->codebook_group) * root);
+  areole_levels_init(out, values, bits);
   return out;
 }
 
@@ -331,6 +337,8 @@ static int32_t walk(builder *b) {
   float *frequencies = arena_take(&b->arena, g->qk_dim / 2 * 4);
   if (frequencies) areole_rope_frequencies(g->qk_dim / 2, g->rope_theta, frequencies);
   b->model->rope_frequencies = frequencies;
+  b->model->levels = b->levels;
+  b->model->level_count = b->level_count;
   if (!b->status && b->next != b->end) b->status = AREOLE_BAD_TENSOR;
   return b->status;
 }
@@ -402,4 +410,42 @@ int32_t areole_flavor(void) {
 #else
   return AREOLE_PLAIN;
 #endif
+}
+
+int32_t areole_model_use_pairs(areole_model *model, uint32_t pairs) {
+  if (!model || model->magic != AREOLE_MODEL_MAGIC) return AREOLE_BAD_ARGUMENT;
+#ifndef AREOLE_PAIRS
+  pairs = 0;
+#endif
+  for (uint32_t i = 0; i < model->level_count; i++) model->levels[i].pairs = pairs != 0;
+  return pairs != 0;
+}
+
+/* The race's input and output: a tile of zeros, whose products take as long as any. */
+int32_t areole_kernel_race_size(const areole_model *model, uint32_t *bytes) {
+  if (!model || model->magic != AREOLE_MODEL_MAGIC || !bytes) return AREOLE_BAD_ARGUMENT;
+  const areole_matrix *m = &model->blocks[0].q_proj;
+  *bytes = AREOLE_TILE * (m->groups * (m->group * 4 + 8) + round_up(m->rows, 16) * 4) + sizeof(areole_levels) + 256;
+  return AREOLE_OK;
+}
+
+int32_t areole_kernel_race(const areole_model *model, uint32_t pairs, uint32_t rounds, void *work, uint32_t work_bytes) {
+  uint32_t needed;
+  int32_t status = areole_kernel_race_size(model, &needed);
+  if (!status && (!work || !rounds)) status = AREOLE_BAD_ARGUMENT;
+  if (status) return status;
+  if (work_bytes < needed) return AREOLE_TOO_SMALL;
+  memset(work, 0, needed);
+  areole_matrix m = model->blocks[0].q_proj;
+  areole_arena a = {work, 0};
+  areole_levels *levels = arena_take(&a, sizeof(areole_levels));
+  areole_input in = {arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * m.group * 4), 0, 0, AREOLE_TILE, m.group, m.levels->width};
+  in.sums = arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * 4);
+  in.scales = arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * 4);
+  float *y = arena_take(&a, (uint64_t)AREOLE_TILE * round_up(m.rows, 16) * 4);
+  *levels = *m.levels;
+  levels->pairs = pairs != 0;
+  m.levels = levels;
+  for (; rounds; rounds--) areole_matmul(&m, &in, m.rows, y, round_up(m.rows, 16));
+  return AREOLE_OK;
 }

@@ -49,14 +49,21 @@ void areole_kron(const float *at, const float *b, const float *z, uint32_t a_dim
 }
 
 /* softmax(z cond_v) (rank,), z taken four rows at a time so that the sums do not wait for each other. */
-static void condition(const areole_monarch *m, const float *z, uint32_t d, float *weights) {
+static AREOLE_NOINLINE void condition(const areole_monarch *m, const float *z, uint32_t d, float *weights) {
   for (uint32_t r = 0; r < m->rank; r += 4) {
-    vec s[4];
-    for (int i = 0; i < 4; i++) s[i] = v_zero();
-    for (uint32_t k = 0; k < d; k += 4)
-      for (int i = 0; i < 4; i++)
-        s[i] = v_add(s[i], v_mul(v_splat(z[k + i]), v_load(m->cond_v + (size_t)(k + i) * m->rank + r)));
-    v_store(weights + r, v_add(v_add(s[0], s[1]), v_add(s[2], s[3])));
+    const float *v = m->cond_v + r, *x = z;
+    size_t rank = m->rank;
+    vec s0 = v_zero(), s1 = s0, s2 = s0, s3 = s0;
+    AREOLE_NO_UNROLL
+    for (uint32_t k = 0; k < d; k += 4) {
+      s0 = v_add(s0, v_mul(v_splat_load(x), v_load(v)));
+      s1 = v_add(s1, v_mul(v_splat_load(x + 1), v_load(v + rank)));
+      s2 = v_add(s2, v_mul(v_splat_load(x + 2), v_load(v + 2 * rank)));
+      s3 = v_add(s3, v_mul(v_splat_load(x + 3), v_load(v + 3 * rank)));
+      v += 4 * rank;
+      x += 4;
+    }
+    v_store(weights + r, v_add(v_add(s0, s1), v_add(s2, s3)));
   }
   float top = weights[0], sum = 0.0f;
   for (uint32_t r = 1; r < m->true_rank; r++) top = weights[r] > top ? weights[r] : top;
@@ -67,6 +74,31 @@ static void condition(const areole_monarch *m, const float *z, uint32_t d, float
   for (uint32_t r = 0; r < m->true_rank; r++) weights[r] = weights[r] / sum;
 }
 
+/* y = d2 * (1 + weights . cond_u) * x + b2, then silu in place; cond (n,) is scratch. */
+static AREOLE_NOINLINE void gated_silu(const areole_monarch *m, const float *weights, float *x, float *cond) {
+  uint32_t n = m->n;
+  exp_constants e = load_exp();
+  vec one = e.c[EXP_ONE];
+  for (uint32_t i = 0; i < n; i += 4) v_store(cond + i, one);
+  for (uint32_t r = 0; r < m->true_rank; r++) {
+    vec w = v_splat(weights[r]);
+    const float *u = m->cond_u + (size_t)r * n;
+    for (uint32_t i = 0; i < n; i += 4) v_store(cond + i, v_add(v_load(cond + i), v_mul(w, v_load(u + i))));
+  }
+  AREOLE_NO_UNROLL
+  for (uint32_t i = 0; i < n; i += 4) {
+    vec y = v_add(v_mul(v_mul(v_load(m->d2 + i), v_load(cond + i)), v_load(x + i)), v_load(m->b2 + i));
+    v_store(x + i, v_div(y, v_add(one, v_exp_with(v_sub(v_zero(), y), &e))));
+  }
+}
+
+static AREOLE_NOINLINE void gather(const float *x, const uint32_t *index, uint32_t n, float *out) {
+  for (uint32_t i = 0; i < n; i += 4) {
+    float a = x[index[i]], b = x[index[i + 1]], c = x[index[i + 2]], d = x[index[i + 3]];
+    out[i] = a, out[i + 1] = b, out[i + 2] = c, out[i + 3] = d;
+  }
+}
+
 void areole_monarch_add(const areole_monarch *m, const float *z, uint32_t d, float *work, float *x) {
   float *p = work, *q = work + m->n, *temporary = work + 2 * m->n, *weights = work + 3 * m->n;
   uint32_t n = m->n;
@@ -74,18 +106,11 @@ void areole_monarch_add(const areole_monarch *m, const float *z, uint32_t d, flo
   for (uint32_t i = 0; i < d; i += 4) v_store(p + i, v_mul(v_load(m->d1 + i), v_load(z + i)));
   memset(p + d, 0, (n - d) * sizeof(float));
   areole_kron(m->w1a, m->w1b, p, m->a, m->b, temporary, q);
-  for (uint32_t i = 0; i < n; i++) p[i] = q[m->p1[i]];
-  vec one = v_splat(1.0f);
-  AREOLE_NO_UNROLL
-  for (uint32_t i = 0; i < n; i += 4) {
-    vec cond = one;
-    for (uint32_t r = 0; r < m->true_rank; r++)
-      cond = v_add(cond, v_mul(v_splat(weights[r]), v_load(m->cond_u + (size_t)r * n + i)));
-    vec y = v_add(v_mul(v_mul(v_load(m->d2 + i), cond), v_load(p + i)), v_load(m->b2 + i));
-    v_store(p + i, v_div(y, v_add(one, v_exp(v_sub(v_zero(), y)))));
-  }
+  gather(q, m->p1, n, p);
+  gated_silu(m, weights, p, temporary);
   areole_kron(m->w2a, m->w2b, p, m->a, m->b, temporary, q);
-  for (uint32_t i = 0; i < n; i++) p[i] = m->d3[i] * q[m->p2[i]];
+  gather(q, m->p2, n, p);
+  for (uint32_t i = 0; i < n; i += 4) v_store(p + i, v_mul(v_load(m->d3 + i), v_load(p + i)));
   areole_kron(m->w3a, m->w3b, p, m->a, m->b, temporary, q);
   for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(x + i), v_mul(v_load(m->d4 + i), v_load(q + i))));
 }

@@ -162,6 +162,10 @@ int32_t areole_session_init(void *arena, uint32_t arena_bytes, const areole_mode
   session_state state = {AREOLE_SESSION_MAGIC, model->g.layers, model->g.d_model, prefix_capacity, max_tokens, kv_window, 0, 0, {0}};
   *s->state = state;
   s->magic = AREOLE_SESSION_MAGIC;
+  /* A batch that does not fill its last tile of six runs whatever the tile held. */
+  memset(s->input.quads, 0, (size_t)((uint8_t *)s->input.sums - (uint8_t *)s->input.quads));
+  memset(s->input.sums, 0, (size_t)((uint8_t *)s->input.scales - (uint8_t *)s->input.sums));
+  memset(s->input.scales, 0, (size_t)((uint8_t *)s->input.scales - (uint8_t *)s->input.sums));
   /* Lanes of a group of four that no position fills yet are read and masked; their scales must be finite. */
   for (uint32_t l = 0; l < model->g.layers; l++) {
     memset(s->caches[l].key_scales, 0, (size_t)model->g.kv_heads * s->slots * 4);
@@ -244,7 +248,7 @@ static void add_cells(batch *b, uint32_t row, const float *cells) {
       areole_pool_add(&b->model->heads[h], b->s->pools[h], row, cells + (size_t)t * b->g->d_model);
 }
 
-static void embed(batch *b) {
+static AREOLE_NOINLINE void embed(batch *b) {
   uint32_t d = b->g->d_model;
   vec root = v_splat(sqrtf((float)d));
   for (uint32_t t = 0; t < b->count; t++) {
@@ -265,20 +269,31 @@ static uint32_t token_before(const batch *b, uint32_t index, uint32_t back) {
   return back - index - 1 < RECENT ? b->s->state->recent[back - index - 1] : 0;
 }
 
-/* out (columns,) = sum_j taps[j] * rows[index - j * dilation] over what position t sees. */
+/* out = out + tap * past, elementwise over n; the first tap starts it. */
+static AREOLE_NOINLINE void tap_row(const float *tap, const float *past, uint32_t n, int first, float *out) {
+  uint32_t i = 0;
+  if (first) {
+    for (; i + 4 <= n; i += 4) v_store(out + i, v_mul(v_load(tap + i), v_load(past + i)));
+    for (; i < n; i++) out[i] = tap[i] * past[i];
+  } else {
+    for (; i + 4 <= n; i += 4) v_store(out + i, v_add(v_load(out + i), v_mul(v_load(tap + i), v_load(past + i))));
+    for (; i < n; i++) out[i] = out[i] + tap[i] * past[i];
+  }
+}
+
+/* out (columns,) = sum_j taps[j] * rows[t - j * dilation] over what position t sees; row is t's. */
 static void add_taps(const batch *b, const areole_block *block, uint32_t t, const float *row, uint32_t stride, uint32_t columns,
                      const float *taps, uint32_t tap_count, uint32_t dilation, float *out) {
-  for (uint32_t i = 0; i < columns; i++) out[i] = taps[i] * row[i];
+  tap_row(taps, row, columns, 1, out);
   for (uint32_t j = 1; j < tap_count; j++) {
     uint32_t back = j * dilation;
-    if (block ? !sees_in_block(b, block, t, back) : !sees(b, t, back)) continue;
-    const float *past = row - (size_t)back * stride, *tap = taps + (size_t)j * columns;
-    for (uint32_t i = 0; i < columns; i++) out[i] = out[i] + tap[i] * past[i];
+    if (block ? sees_in_block(b, block, t, back) : sees(b, t, back))
+      tap_row(taps + (size_t)j * columns, row - (size_t)back * stride, columns, 0, out);
   }
 }
 
 /* x += sigmoid(rms(u) . rms(key) / sqrt(d)) * value at a block's engram site; x is u on entry. */
-static void add_engram(batch *b, uint32_t site) {
+static AREOLE_NOINLINE void add_engram(batch *b, uint32_t site) {
   const areole_geometry *g = b->g;
   const areole_engram *e = &b->model->engrams[site];
   areole_session *s = b->s;
@@ -318,7 +333,13 @@ static void add_engram(batch *b, uint32_t site) {
 
 /* Rotates the two halves of a head by the position's angles. */
 static void rotate_halves(float *x, uint32_t half, const float *cosine, const float *sine) {
-  for (uint32_t i = 0; i < half; i++) {
+  uint32_t i = 0;
+  for (; i + 4 <= half; i += 4) {
+    vec first = v_load(x + i), second = v_load(x + half + i), c = v_load(cosine + i), s = v_load(sine + i);
+    v_store(x + i, v_sub(v_mul(first, c), v_mul(second, s)));
+    v_store(x + half + i, v_add(v_mul(second, c), v_mul(first, s)));
+  }
+  for (; i < half; i++) {
     float first = x[i], second = x[half + i];
     x[i] = first * cosine[i] - second * sine[i];
     x[half + i] = second * cosine[i] + first * sine[i];
@@ -326,7 +347,7 @@ static void rotate_halves(float *x, uint32_t half, const float *cosine, const fl
 }
 
 /* Attention of one block: z (count, d) -> out (count, d). */
-static void attend(batch *b, uint32_t layer) {
+static AREOLE_NOINLINE void attend(batch *b, uint32_t layer) {
   const areole_geometry *g = b->g;
   const areole_block *block = &b->model->blocks[layer];
   areole_session *s = b->s;
@@ -360,6 +381,7 @@ static void attend(batch *b, uint32_t layer) {
       areole_cache_store(cache, h, slot_of(b, b->first + t), key, v + h * g->v_dim);
     }
   }
+  exp_constants constants = load_exp();
   for (uint32_t t = 0; t < b->count; t++) {
     areole_run runs[3];
     uint32_t count = visible_runs(b, block, b->first + t, runs);
@@ -369,13 +391,13 @@ static void attend(batch *b, uint32_t layer) {
       areole_attention(cache, h, runs, count, rows + (size_t)t * all + h * group * g->qk_dim, group, s->attention_work,
                        out + h * group * g->v_dim);
     uint32_t i = 0;
-    for (; i + 4 <= b->w.out; i += 4) v_store(out + i, v_mul(v_load(out + i), v_sigmoid(v_load(gate + i))));
+    for (; i + 4 <= b->w.out; i += 4) v_store(out + i, v_mul(v_load(out + i), v_sigmoid_with(v_load(gate + i), &constants)));
     for (; i < b->w.out; i++) out[i] = out[i] * f_sigmoid(gate[i]);
   }
   apply(b, &block->out_proj, s->attention, b->w.out, 0, 0, s->out, d);
 }
 
-static void run_block(batch *b, uint32_t layer) {
+static AREOLE_NOINLINE void run_block(batch *b, uint32_t layer) {
   const areole_geometry *g = b->g;
   const areole_block *block = &b->model->blocks[layer];
   areole_session *s = b->s;
@@ -413,7 +435,7 @@ static void run_block(batch *b, uint32_t layer) {
 }
 
 /* Logits (out_vocab,) of the batch's token t. */
-static void head(batch *b, uint32_t t, float *logits) {
+static AREOLE_NOINLINE void head(batch *b, uint32_t t, float *logits) {
   areole_session *s = b->s;
   const areole_matrix *m = &b->model->embedding;
   areole_norm(s->cell + (size_t)t * b->g->d_model, b->model->final_norm, b->g->d_model, s->z);

@@ -340,13 +340,14 @@ function showEvent(event) {
   const reasoning = event.phase === "reasoning";
   const [box, place] = reasoning ? [page.reasoningBox, page.reasoning] : [page.writing, page.writing];
   page.answerText.textContent = reasoning ? "Thinking …" : "Writing the call …";
-  // Blank lines around the reasoning say nothing; inside it they stay.
-  place.textContent = `${place.textContent}${event.delta}`.trimStart();
-  if (place.textContent) box.hidden = false;
+  // Blank lines before the text say nothing; inside it they stay. Appended, not rewritten: long texts stay cheap.
+  place.append(place.hasChildNodes() ? event.delta : event.delta.trimStart());
+  if (place.firstChild?.textContent === "") place.replaceChildren();
+  box.hidden = !place.hasChildNodes();
 }
 
-/** @param {Record<string, any>} answer */
-function showResult({ result, json, tokens, timings }) {
+/** @param {import("./client.js").Answer} answer */
+function showResult({ result, json, tokens, timings, text, failure }) {
   const calls = result.function_calls ?? [];
   const withheld = result.suppressed_calls ?? [];
   page.answer.dataset.state = result.success ? "done" : "failed";
@@ -355,12 +356,12 @@ function showResult({ result, json, tokens, timings }) {
   page.calls.replaceChildren(...items(calls), ...items(withheld, true));
   page.reasoning.textContent = result.reasoning ?? "";
   page.reasoningBox.hidden = !result.reasoning;
-  page.envelope.textContent = json ? pretty(json) : JSON.stringify(result, null, 2);
+  page.envelope.textContent = pretty(json);
   page.envelopeBox.hidden = false;
-  showFigures(result, tokens, timings ?? {});
-  page.answerText.textContent = summary(calls, withheld, result.success);
+  showFigures(result, tokens, timings);
+  page.answerText.textContent = text || summary(calls, withheld, result.success);
   if (result.success) announce(page.answerText.textContent);
-  else showError(page.answerError, new AreoleError(result.error_code ?? "internal", result.error ?? "The answer is unusable."));
+  else showError(page.answerError, AreoleError.fromMessage(failure ?? { code: result.error_code, message: result.error }));
 }
 
 /** @param {any[]} calls @param {any[]} withheld @param {boolean} success */

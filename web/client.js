@@ -18,6 +18,15 @@ import { AreoleError } from "./errors.js";
  * @property {(event: Record<string, any>) => void} [onEvent] each token as it comes: {type, id, delta, phase, ...}
  * @property {AbortSignal} [signal] stops at the next token; the session lives on
  *
+ * @typedef {object} Answer
+ * @property {Record<string, any>} result the envelope
+ * @property {string} json the same as text: here 2.0 is not 2
+ * @property {number} tokens generated
+ * @property {number} prompt_tokens of this turn
+ * @property {Record<string, number>} timings seconds, and the tokens they went into
+ * @property {string} text what was said instead of a call, after a tool's result
+ * @property {{code: string, message: string, details: Record<string, unknown>}} [failure] what is wrong with an unusable result
+ *
  * @typedef {{resolve: (value: any) => void, reject: (error: AreoleError) => void, onEvent?: (event: any) => void}} Pending
  */
 
@@ -109,7 +118,7 @@ export class AreoleClient extends EventTarget {
   /**
    * @param {string} text
    * @param {CompleteOptions} [options]
-   * @returns {Promise<{result: Record<string, any>, tokens: number, prompt_tokens: number, timings: Record<string, number>}>}
+   * @returns {Promise<Answer>}
    */
   async complete(text, { maxNewTokens, onEvent, signal } = {}) {
     requireText(text, "complete");
@@ -148,7 +157,8 @@ export class AreoleClient extends EventTarget {
 
   /**
    * Runs one entry of a case file: declares its tools, answers each case in a fresh conversation, and returns a copy with
-   * `response`, `tokens` and `timings` per turn and `prefix_tokens`. A turn that fails has `error` {code, message} instead,
+   * `response`, `tokens` and `timings` per turn and `prefix_tokens`; `response_json` is the response as Python wrote it,
+   * with 2.0 and 2 told apart. A turn that fails has `error` {code, message} instead,
    * the rest of its conversation is left out, and the next case goes on.
    * @param {Record<string, any>} entry {id, system, tools, turns | cases}
    * @param {{onEvent?: (event: Record<string, any>) => void}} [options]
@@ -168,8 +178,11 @@ export class AreoleClient extends EventTarget {
       try {
         await this.reset();
         for (turn of one.turns ?? [one]) {
-          const { result, ...rest } = await this.complete(turn.text, { maxNewTokens: turn.max_new_tokens, onEvent });
-          Object.assign(turn, { response: result, ...rest });
+          const answer = await this.complete(turn.text, { maxNewTokens: turn.max_new_tokens, onEvent });
+          turn.response = answer.result;
+          turn.response_json = answer.json;
+          turn.tokens = answer.tokens;
+          turn.timings = answer.timings;
         }
       } catch (error) {
         turn.error = brief(error);

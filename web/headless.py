@@ -228,12 +228,21 @@ class Headless:
         return settled["value"]
 
     def ask_entry(self, entry: dict[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
-        """One entry of a case file through `areole.askEntry`: the entry again, answers in place."""
+        """One entry of a case file through `areole.askEntry`: the entry again, answers in place.
+
+        Tools go in and responses come out as JSON text: JavaScript has one kind of number, and would make 2.0 into 2.
+        """
         limit = seconds if seconds is not None else CASE_SECONDS * (1 + len(list(turns_of(entry))))
-        answer = self.call("askEntry", entry, seconds=limit, doing=f"entry {entry.get('id', '')}".strip())
+        tools = entry.get("tools")
+        sent = entry if isinstance(tools, str) else {**entry, "tools": json.dumps(tools, ensure_ascii=False)}
+        answer = self.call("askEntry", sent, seconds=limit, doing=f"entry {entry.get('id', '')}".strip())
         if not isinstance(answer, dict):
             raise HeadlessError(f"askEntry gave {type(answer).__name__}, not an entry")
-        return answer
+        for turn in turns_of(answer):
+            text = turn.pop("response_json", None)
+            if text is not None:
+                turn["response"] = json.loads(text)
+        return {**answer, "tools": tools} if "tools" in entry else answer
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -266,7 +275,8 @@ def ask_all(
             failed += bool(faults)
             for fault in faults[:1]:  # what follows in one conversation follows from the first
                 complain(f"{name}, case {done} of {total}: {fault}")
-            progress(f"{done} of {total} cases, {failed} failed, {time.monotonic() - start:.0f} s ({name})")
+            if total > 1:
+                progress(f"{done} of {total} cases, {failed} failed, {time.monotonic() - start:.0f} s ({name})")
     return entries
 
 

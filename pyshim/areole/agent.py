@@ -102,6 +102,7 @@ class Needle:
     strict: refuse text that is no list of tools with ToolsError. Without it such text is shown to the model as it is
     and declares no tool; `problem` then says what is wrong.
     max_tokens: the context, prefix and all turns; None is all that the model was made for. kv_window: as Model.session.
+    capitals: give titles, subjects, labels and the like a capital first letter, as the official engine does.
     forgeable: let marker strings in tools, system text and requests act as markers, as the official engine does. They
     then can pretend to be earlier turns, so leave it off for text that others wrote.
     """
@@ -115,6 +116,7 @@ class Needle:
         strict: bool = True,
         max_tokens: int | None = None,
         kv_window: int | None = None,
+        capitals: bool = True,
         forgeable: bool = False,
     ) -> None:
         _need_text(system, "system")
@@ -127,7 +129,7 @@ class Needle:
         self._pending = self._closed = False
         self.tools = rendered.declared
         self.problem = rendered.problem
-        self._parser = CallParser(rendered.declared)
+        self._parser = CallParser(rendered.declared, capitals=capitals)
         tokenizer = model.tokenizer
         prefix = [tokenizer.bos, *tokenizer.encode_segments(prefix_segments(system, rendered, forgeable=forgeable))]
         self.prefix_tokens = len(prefix)

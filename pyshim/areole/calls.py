@@ -12,6 +12,8 @@ from .names import Names
 from .prompt import ToolSpec
 
 _MEMBERS = {"name", "arguments"}
+CAPITALISED = frozenset({"subject", "title", "label", "message", "note", "event_title", "event_name"})
+"""Arguments, by the name that the model sees, whose text starts with a capital, as the official engine has it."""
 _SHOWN = 100
 MAX_DEPTH = 64
 """Arguments nested deeper are refused: no tool means that, and everything behind this would have to recurse as deep."""
@@ -45,14 +47,17 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_consta
 
 
 class CallParser:
-    """Reads calls to the given tools."""
+    """Reads calls to the given tools. `capitals`: give titles and the like (see CAPITALISED) a capital letter."""
 
-    def __init__(self, tools: Iterable[ToolSpec]) -> None:
+    def __init__(self, tools: Iterable[ToolSpec], *, capitals: bool = True) -> None:
         self._tools: dict[str, tuple[str, Names]] = {}
+        self._capitalised: dict[str, set[str]] = {}
         for tool in tools:
             name, names = self._tools.get(tool.exposed, (tool.name, tool.names))
             # A name may be declared twice with different parameters; both sets of arguments find their way back.
             self._tools[tool.exposed] = name, names.merged(tool.names)
+            if capitals:
+                self._capitalised.setdefault(tool.exposed, set()).update(_free_texts(tool) & CAPITALISED)
 
     def parse(self, text: str) -> list[dict[str, object]]:
         """The calls [{"name", "arguments"}, ...] with the caller's own names. CallParseError otherwise."""
@@ -91,6 +96,8 @@ class CallParser:
             self._refuse(text, f"the arguments of call {place + 1} are not an object")
         if _deeper(arguments, MAX_DEPTH):
             self._refuse(text, f"the arguments of call {place + 1} are nested deeper than {MAX_DEPTH} levels")
+        for key in self._capitalised.get(name, set()) & arguments.keys():
+            arguments[key] = _capital(arguments[key])
         original, names = self._tools[name]
         try:
             return {"name": original, "arguments": names.restore(arguments)}
@@ -100,6 +107,22 @@ class CallParser:
     def _refuse(self, text: str, what: str, offset: int | None = None) -> NoReturn:
         details = {"text": text, "what": what, "offset": offset, "tools": sorted(self._tools)}
         raise CallParseError("call_unparsable", f"The model's tool call cannot be used: {what}.", details)
+
+
+def _free_texts(tool: ToolSpec) -> set[str]:
+    """The tool's own properties, but for those that list their values."""
+    properties = tool.schema.get("properties") if tool.schema is not None else None
+    if not isinstance(properties, dict):
+        return set()
+    listed = {"enum", "const"}
+    return {name for name, schema in properties.items() if not (isinstance(schema, dict) and listed & schema.keys())}
+
+
+def _capital(value: object) -> object:
+    """Text with its first letter as a capital, if that is an ASCII letter."""
+    if isinstance(value, str) and value[:1].isascii():
+        return value[:1].upper() + value[1:]
+    return value
 
 
 def _deeper(value: dict[str, object], levels: int) -> bool:

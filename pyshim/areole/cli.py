@@ -25,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code, see EXIT_CODES."""
     try:
         args = _parser().parse_args(arguments)
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
     except AreoleError as error:
         print(f"areole: {error.message} [{error.code}]", file=sys.stderr)
         return FAILED if isinstance(error, CoreError) or error.code == "internal" else REFUSED

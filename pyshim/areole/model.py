@@ -52,7 +52,7 @@ def geometry_struct(archive: Archive) -> bytes:
     fields: dict[str, object] = {name: getattr(g, name) for name, _, _ in STRUCTS["areole_geometry"] if hasattr(g, name)}
     fields.update(
         global_mask_lo=mask & 0xFFFFFFFF, global_mask_hi=mask >> 32, engram_order_count=len(g.engram_orders),
-        engram_site_count=len(g.engram_sites), cb2=archive.cb2, cb3=archive.cb3, cb4=archive.cb4,
+        engram_site_count=len(g.engram_sites), codebook_group=archive.base_group, cb2=archive.cb2, cb3=archive.cb3, cb4=archive.cb4,
     )
     return _pack("areole_geometry", fields)
 

@@ -19,28 +19,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "web"))  # headless.py and devserver.py belong to the site's folder
 
-from headless import Headless  # noqa: E402
+from pages import RECORD, Opener  # noqa: E402
 from playwright.sync_api import Page, expect  # noqa: E402
 from standin import build_standin  # noqa: E402
 
-Opener = Callable[..., Page]
+from headless import Headless  # noqa: E402
 
 # A busy machine takes many seconds to start Pyodide; a test that passes waits no longer than it must.
 expect.set_options(timeout=60_000)
-
-# Set before the page's own scripts: keeps every event of window.areole from the first one on.
-RECORD = """
-window.seen = { progress: [], states: [] };
-let client;
-Object.defineProperty(window, "areole", {
-  get: () => client,
-  set(value) {
-    client = value;
-    client.addEventListener("progress", (event) => window.seen.progress.push(event.detail));
-    client.addEventListener("state", (event) => window.seen.states.push(event.detail.state));
-  },
-});
-"""
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +67,11 @@ def open_page() -> Iterator[Opener]:
     with contextlib.ExitStack() as stack:
 
         def open_one(
-            tab: Headless, query: str = "", before: Callable[[Page], None] | None = None, address: str = "", **options: Any
+            tab: Headless,
+            query: str = "",
+            before: Callable[[Page], None] | None = None,
+            address: str = "",
+            **options: Any,
         ) -> Page:
             browser = tab.context.browser
             if browser is None:
@@ -97,17 +87,3 @@ def open_page() -> Iterator[Opener]:
             return page
 
         yield open_one
-
-
-def settled(page: Page) -> dict[str, Any]:
-    """What `areole.ready` comes to: {"info"} or {"error": {code, message, details}}."""
-    answer: dict[str, Any] = page.evaluate(
-        """async () => {
-          while (window.areole.state === "idle") await new Promise((resolve) => setTimeout(resolve, 20));
-          return window.areole.ready.then(
-            (info) => ({ info }),
-            ({ code, message, details }) => ({ error: { code, message, details } }),
-          );
-        }"""
-    )
-    return answer

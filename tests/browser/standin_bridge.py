@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
@@ -12,6 +13,10 @@ def start(exports: Any, memory: Any, address: int, nbytes: int, name: str) -> Br
     if exports.echo(7) != 7 or address % 64:
         raise ValueError(f"the core answers wrongly, or the weights are at {address}")
     return Bridge(exports, nbytes, name)
+
+
+def error(code: str, message: str, **details: Any) -> str:
+    return json.dumps({"type": "error", "code": code, "message": message, "details": details})
 
 
 class Bridge:
@@ -26,8 +31,7 @@ class Bridge:
 
     def declare(self, tools: str, system: str) -> str:
         if tools == "refuse":
-            error = {"type": "error", "code": "tools_json", "message": "The tools are not JSON.", "details": {"got": tools}}
-            return json.dumps(error)
+            return error("tools_json", "The tools are not JSON.", got=tools)
         self.names = [tool["name"] for tool in json.loads(tools)]
         self.system, self.turns = system, 0
         self.declared += 1
@@ -52,7 +56,7 @@ class Bridge:
 
 
 class Run:
-    """Two words a second would be a model; this gives one token a step as fast as it is asked."""
+    """One token a step; `slow` goes on for minutes."""
 
     def __init__(self, bridge: Bridge, text: str, options: dict[str, Any]) -> None:
         self.bridge, self.text, self.options = bridge, text, options
@@ -67,7 +71,8 @@ class Run:
         if text == "none":
             self.calls = []
         raw = json.dumps(self.calls)
-        self.tokens = [(word, "reasoning") for word in words] + [(raw[i : i + 5], "call") for i in range(0, len(raw), 5)]
+        self.tokens = [(word, "reasoning") for word in words]
+        self.tokens += [(raw[i : i + 5], "call") for i in range(0, len(raw), 5)]
         self.position = 0
 
     def cancel(self) -> None:
@@ -79,14 +84,14 @@ class Run:
         if self.text == "trap":
             self.bridge.exports.boom()
         if self.text == "full":
-            details = {"needed": 9, "available": 3}
-            message = "The context is full: 9 tokens needed, 3 free."
-            return json.dumps({"type": "error", "code": "context_full", "message": message, "details": details})
+            return error("context_full", "The context is full: 9 tokens needed, 3 free.", needed=9, available=3)
         if self.finished:
             return ""
         if self.cancelled:
             self.finished = True
-            return json.dumps({"type": "error", "code": "cancelled", "message": "Cancelled.", "details": {}})
+            return error("cancelled", "Cancelled.")
+        if self.text == "slow":
+            time.sleep(0.003)  # about as a model would
         if self.position < len(self.tokens):
             delta, phase = self.tokens[self.position]
             self.position += 1
@@ -99,7 +104,7 @@ class Run:
         envelope = {
             "type": "call",
             "success": good,
-            "error": None if good else "The model wrote no valid call.",
+            "error": None if good else "no valid call",
             "error_code": None if good else "call_unparsable",
             "reason": None,
             "function_calls": self.calls if good else [],
@@ -110,7 +115,18 @@ class Run:
             "decode_tps": 243.1,
             "peak_ram_mb": 61.2,
         }
-        seen = {"turns": self.bridge.turns, "declared": self.bridge.declared, "system": self.bridge.system}
-        timings = {"prefill_s": 0.2, "decode_s": 0.1}
-        rest = {"tokens": self.position, "prompt_tokens": 9, "timings": timings, "options": self.options, "seen": seen}
-        return json.dumps({"type": "result", "result": envelope, **rest})
+        answer = {
+            "type": "result",
+            "json": json.dumps(envelope),
+            "result": envelope,
+            "tokens": self.position,
+            "prompt_tokens": 9,
+            "timings": {"prefill_s": 0.2, "decode_s": 0.1, "turn": self.bridge.turns, **self.options},
+            "text": "",
+            # What a real bridge does not tell, for the tests to look at.
+            "seen": {"turns": self.bridge.turns, "declared": self.bridge.declared, "system": self.bridge.system},
+            "options": self.options,
+        }
+        if not good:
+            answer["failure"] = {"code": "call_unparsable", "message": "The model wrote no valid call.", "details": {}}
+        return json.dumps(answer)

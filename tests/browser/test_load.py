@@ -13,13 +13,14 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import devserver
 import pytest
-from conftest import Opener, settled
-from devserver import CONTENT_SECURITY_POLICY, SiteHandler, SiteServer, serving
-from headless import Headless
+from pages import Opener, settled
 from playwright.sync_api import Page, Route, expect
 from standin import WEIGHTS_BYTES
+
+import devserver
+from devserver import CONTENT_SECURITY_POLICY, SiteHandler, SiteServer, serving
+from headless import Headless
 
 pytestmark = pytest.mark.browser
 
@@ -278,7 +279,11 @@ def test_a_load_that_stands_still_is_given_up(lab: Headless, open_page: Opener) 
 
 @pytest.mark.parametrize(
     ("answer", "code"),
-    [({"status": 404, "body": "no"}, "fetch_failed"), ({"body": "{"}, "site_manifest"), ({"body": "{}"}, "site_manifest")],
+    [
+        ({"status": 404, "body": "no"}, "fetch_failed"),
+        ({"body": "{"}, "site_manifest"),
+        ({"body": "{}"}, "site_manifest"),
+    ],
 )
 def test_a_bad_manifest_is_named(answer: dict[str, Any], code: str, lab: Headless, open_page: Opener) -> None:
     error = settled(open_page(lab, before=replace("**/site.json", **answer)))["error"]
@@ -300,7 +305,7 @@ def test_a_missing_script_of_the_worker_is_named(lab: Headless, open_page: Opene
 def without_subtle(page: Page, site: Path) -> None:
     """As over plain http from another machine, where browsers hide crypto.subtle."""
     source = (site / "boot.js").read_text(encoding="utf-8")
-    hide = "Object.defineProperty(globalThis, 'crypto', { value: {} });\n"
+    hide = "Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined });\n"
     page.route("**/boot.js", lambda route: route.fulfill(body=hide + source, content_type="text/javascript"))
 
 

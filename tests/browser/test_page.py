@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Opener, settled
-from headless import Headless
+from pages import Opener, settled
 from playwright.sync_api import Locator, Page, expect
+
+from headless import Headless
 
 pytestmark = pytest.mark.browser
 
@@ -99,7 +100,8 @@ def test_what_the_model_or_a_user_writes_is_never_markup(page: Page) -> None:
     assert page.locator("#answer img, #answer b").count() == 0
     name = "<img src=x onerror=\"document.title='owned'\">"
     page.locator("#tools-editor > summary").click()
-    page.locator("#tools").fill(json.dumps([{"name": name, "description": name, "parameters": {"properties": {name: {}}}}]))
+    tool = {"name": name, "description": name, "parameters": {"properties": {name: {}}}}
+    page.locator("#tools").fill(json.dumps([tool]))
     expect(page.locator("#tool-list")).to_contain_text(name)
     assert page.locator("#tool-list img").count() == 0
     assert "owned" not in page.title()
@@ -136,9 +138,9 @@ def test_an_empty_request_is_refused_where_it_is_written(page: Page) -> None:
 
 
 BAD_TOOLS: list[tuple[str, str]] = [
-    ('[\n  {"name": "a",}\n]', "Line 2, column 16: Expected a name in double quotes; found \"}\"."),
+    ('[\n  {"name": "a",}\n]', 'Line 2, column 16: Expected a name in double quotes; found "}".'),
     ('[{"name": "a"}', "Line 1, column 15: Expected a comma or ]; the text ends."),
-    ('[{"name": \'a\'}]', "Line 1, column 11: Expected a value; found \"'\"."),
+    ("[{\"name\": 'a'}]", 'Line 1, column 11: Expected a value; found "\'".'),
     ('[{"name" "a"}]', 'Line 1, column 10: Expected a colon after the name; found "\\"".'),
     ('[{"name": "a}]', "Line 1, column 11: A string has no closing quote."),
     ('[{"name": "a\\q"}]', "Line 1, column 13: A string holds a backslash"),
@@ -363,7 +365,8 @@ def test_a_screen_320_px_wide_needs_no_sideways_scrolling(page: Page) -> None:
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
     wide = page.evaluate(
         """() => [...document.querySelectorAll("body *")]
-          .filter((node) => node.getBoundingClientRect().right > 320.5 && getComputedStyle(node).position !== "absolute")
+          .filter((node) => node.getBoundingClientRect().right > 320.5)
+          .filter((node) => getComputedStyle(node).position !== "absolute")
           .map((node) => node.id || node.className || node.tagName)"""
     )
     assert wide == []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import Opener, settled
-from headless import Headless, HeadlessError
+from pages import Opener, settled
 from playwright.sync_api import expect
+
+from headless import Headless, HeadlessError
 
 pytestmark = pytest.mark.browser
 
@@ -192,21 +194,26 @@ def test_an_entry_of_cases_starts_each_afresh_and_goes_on_after_a_fault(lab: Hea
         ],
     }
     answer = lab.ask_entry(entry)
+    assert answer["tools"] == TOOLS
     first, full, talk, crash, none = answer["cases"]
     assert answer["id"] == "suite"
-    assert answer["prefix_tokens"] == len('[{"name":"lights"},{"name":"doors"}]') + len("facts")
+    assert answer["prefix_tokens"] == len(json.dumps(TOOLS)) + len("facts")
     assert first["want"] == "kept"
     assert first["response"]["success"] is True
+    level = first["response"]["function_calls"][0]["arguments"]["level"]
+    assert level == 2
+    assert isinstance(level, float)  # JavaScript would have made it the integer 2
     assert first["tokens"] > 0
-    assert first["timings"] == {"prefill_s": 0.2, "decode_s": 0.1}
+    assert first["timings"] == {"prefill_s": 0.2, "decode_s": 0.1, "turn": 1}
+    assert first["text"] == "hello"  # the request stays; what Python calls `text` is something else
     assert full["error"] == {"code": "context_full", "message": "The context is full: 9 tokens needed, 3 free."}
     assert "response" not in full
-    assert [turn["seen"]["turns"] for turn in talk["turns"]] == [1, 2]
-    assert [turn["options"] for turn in talk["turns"]] == [{}, {"max_new_tokens": 9}]
+    assert [turn["timings"]["turn"] for turn in talk["turns"]] == [1, 2]
+    assert [turn["timings"].get("max_new_tokens") for turn in talk["turns"]] == [None, 9]
     assert crash["turns"][0]["error"]["code"] == "internal"
     assert crash["turns"][1] == {"text": "hello"}  # the rest of a broken conversation is not asked
     assert none["response"]["function_calls"] == []
-    assert none["seen"]["turns"] == 1
+    assert none["timings"]["turn"] == 1
 
 
 def test_an_entry_whose_tools_are_refused_says_so_everywhere(lab: Headless) -> None:

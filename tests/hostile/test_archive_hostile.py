@@ -354,6 +354,11 @@ def test_trailing_bytes() -> None:
 
 
 def test_shapes_too_large_for_32_bits() -> None:
+    data = bytearray(SOUND)
+    for field, value in (("vocab", 2**20), ("d_model", 2**14), ("hada_n", 2**14), ("sub_dim", 2**12)):
+        struct.pack_into("<I", data, 4 * WORDS.index(field), value)
+    error = refusal(with_record("embedding", 4, "<II", 2**20, 2**14, data=bytes(data)), "archive_tensor")
+    assert error.tensor == "embedding" and "at most 2147483647 values" in error.message
     refusal(write(engram_slots=2**24, engram_tables=256, engram_sub_dim=1, d_model=256, hada_n=256, sites=()),
             "archive_header")  # fmt: skip
 
@@ -371,10 +376,10 @@ def test_hostile_manifests() -> None:
 def test_a_router_needs_its_calibration_and_no_other_head_has_one() -> None:
     parts = plan(heads=(3,))
     parts.records.remove(parts["heads.router.calibration"])
-    refusal(assemble(parts), "archive_tensor")
+    assert refusal(assemble(parts), "archive_tensor").tensor == "heads.manifest"
     parts = plan(heads=(2,))
     parts.records.insert(-1, Record("heads.confidence.calibration", 1, (3,), bytes(6)))
-    refusal(assemble(parts), "archive_tensor")
+    assert refusal(assemble(parts), "archive_tensor").tensor == "heads.manifest"
 
 
 def test_half_precision_heads_are_refused_by_name() -> None:
@@ -415,7 +420,7 @@ def test_a_confidence_head_has_one_output() -> None:
 
 def test_conditioning_rank() -> None:
     for rank in (0, 257, 2**32 - 1):
-        refusal(with_record("layers.0.cond_v", 8, "<I", rank), "archive_tensor")
+        assert "a rank of 1 to 256" in refusal(with_record("layers.0.cond_v", 8, "<I", rank), "archive_tensor").message
     parts = plan()
     for name in ("layers.1.cond_v", "layers.1.cond_u"):
         record = parts[name]
@@ -564,8 +569,9 @@ def test_a_file_too_large_for_the_core() -> None:
             assert offset + length <= len(SOUND), "read far into a file that was to be refused"
             return SOUND[offset : offset + length]
 
-    with pytest.raises(ArchiveError, match="2147483648"):
+    with pytest.raises(ArchiveError, match="2147483648") as caught:
         parse(Huge())
+    assert caught.value.code == "archive_header"
 
 
 def greedy() -> list[bytes]:

@@ -9,6 +9,9 @@ FUNCTIONS: dict[str, str] = {
     "areole_flavor": "",
     "areole_model_size": "ppupup",
     "areole_model_init": "puppupu",
+    "areole_model_use_pairs": "pu",
+    "areole_kernel_race": "puupu",
+    "areole_kernel_race_size": "pp",
     "areole_session_size": "puuup",
     "areole_session_init": "pupuuu",
     "areole_session_reset": "p",
@@ -26,7 +29,7 @@ FUNCTIONS: dict[str, str] = {
     "areole_kernel_sigmoid": "pup",
     "areole_kernel_norm": "ppup",
     "areole_kernel_rotate": "puuppppu",
-    "areole_kernel_matmul": "puuuuuppuppu",
+    "areole_kernel_matmul": "puuuuuuppuppu",
     "areole_kernel_matmul_size": "uuuuup",
     "areole_kernel_kron": "pppuupp",
     "areole_kernel_sinkhorn": "pup",
@@ -63,6 +66,7 @@ STRUCTS: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("engram_sites", "I", 16),
         ("kv_window", "I", 1),
         ("rope_theta", "f", 1),
+        ("codebook_group", "I", 1),
         ("cb2", "f", 4),
         ("cb3", "f", 8),
         ("cb4", "f", 16),
@@ -136,6 +140,7 @@ uint32_t engram_order_count, engram_orders[4];
 uint32_t engram_site_count, engram_sites[16];
 uint32_t kv_window;
 float rope_theta;
+uint32_t codebook_group;
 float cb2[4], cb3[8], cb4[16];
 } areole_geometry;
 enum areole_dtypes { AREOLE_F16 = 1, AREOLE_F32 = 2, AREOLE_CQ = 3 };
@@ -151,6 +156,10 @@ const uint8_t *archive, uint32_t archive_bytes, uint32_t *bytes);
 int32_t areole_model_init(void *arena, uint32_t arena_bytes, const areole_geometry *geometry,
 const areole_tensor *tensors, uint32_t count, uint8_t *archive,
 uint32_t archive_bytes);
+int32_t areole_model_use_pairs(areole_model *model, uint32_t pairs);
+int32_t areole_kernel_race(const areole_model *model, uint32_t pairs, uint32_t rounds, void *work,
+uint32_t work_bytes);
+int32_t areole_kernel_race_size(const areole_model *model, uint32_t *bytes);
 int32_t areole_session_size(const areole_model *model, uint32_t prefix_capacity, uint32_t max_tokens,
 uint32_t kv_window, uint32_t *bytes);
 int32_t areole_session_init(void *arena, uint32_t arena_bytes, const areole_model *model,
@@ -173,8 +182,8 @@ int32_t areole_kernel_norm(const float *x, const float *scale, uint32_t n, float
 int32_t areole_kernel_rotate(const float *x, uint32_t columns, uint32_t group, int8_t *quantised, int32_t *sums,
 float *scales, void *work, uint32_t work_bytes);
 int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint32_t columns, uint32_t group,
-uint32_t bits, const float *levels, const float *x, uint32_t tokens, float *y,
-void *work, uint32_t work_bytes);
+uint32_t bits, uint32_t pairs, const float *levels, const float *x, uint32_t tokens,
+float *y, void *work, uint32_t work_bytes);
 int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t group, uint32_t bits, uint32_t tokens,
 uint32_t *work_bytes);
 int32_t areole_kernel_kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim,

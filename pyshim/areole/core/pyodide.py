@@ -13,6 +13,11 @@ from .abi import FUNCTIONS
 from .arena import PAGE, Heap
 
 
+def _heap_base(exports: Any) -> int:
+    """The first address behind the core's own data. Outside the class, which would rename a name with two underscores."""
+    return int(exports.__heap_base.value)
+
+
 class PyodideCore:
     """`exports` is the instance's exports object. `adopted` is a region that the worker filled already."""
 
@@ -25,7 +30,7 @@ class PyodideCore:
         if missing:
             raise CoreError("core_abi", f"the core does not export {', '.join(missing)}", {"missing": missing})
         self._functions = {name: getattr(exports, name) for name in FUNCTIONS}
-        self._heap = Heap(int(exports.__heap_base.value), lambda: self.memory_bytes, self._grow)
+        self._heap = Heap(_heap_base(exports), lambda: self.memory_bytes, self._grow)
         if adopted is not None:
             self._heap.adopt(*adopted)
         self._flavor = flavor_of(self)

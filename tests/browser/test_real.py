@@ -1,0 +1,237 @@
+"""The real model in the real page: answered, stopped, refused and damaged as a visitor would see it."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import Opener, settled
+from playwright.sync_api import Page, Route, expect
+
+from headless import Headless, HeadlessError
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+TIMES = ("prefill_tps", "decode_tps", "peak_ram_mb")
+
+
+@pytest.fixture(scope="module")
+def presets(data_dir: Path) -> dict[str, dict[str, Any]]:
+    """The official engine's answers to the page's examples."""
+    entries = json.loads((data_dir / "presets.json").read_text(encoding="utf-8"))
+    return {entry["id"].removeprefix("preset/"): entry for entry in entries}
+
+
+@pytest.fixture(autouse=True)
+def no_console_errors(real: Headless) -> Iterator[None]:
+    real.console_errors.clear()
+    yield
+    assert real.console_errors == []
+
+
+def asked(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry without its answers."""
+    turns = [{"text": turn["text"]} for turn in entry["turns"]]
+    return {"id": entry["id"], "system": entry["system"], "tools": entry["tools"], "turns": turns}
+
+
+def lasting(turn: dict[str, Any]) -> dict[str, Any]:
+    """What of an answer must be the same every time."""
+    response = {key: value for key, value in turn["response"].items() if key not in TIMES}
+    return {"response": response, "tokens": turn["tokens"]}
+
+
+def test_loads_clean_small_and_checked(real: Headless) -> None:
+    assert [url for url in real.requests if not url.startswith(real.server.address)] == []
+    assert real.info["model"]["verified"] == "SHA-256"
+    assert real.info["flavor"] == real.info["core"] == "relaxed"
+    assert real.info["crossOriginIsolated"] is False
+    assert real.call("stats")["coreBytes"] <= 64 * 2**20
+
+
+def test_a_preset_is_answered_in_the_page(real: Headless, presets: dict[str, dict[str, Any]]) -> None:
+    page = real.page
+    official = presets["robot"]["turns"][0]["response"]
+    page.get_by_role("button", name="Small robot").click()
+    expect(page.get_by_role("textbox", name="Request")).to_have_value(presets["robot"]["turns"][0]["text"])
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#answer")).to_have_attribute("data-state", "done")
+    calls = page.get_by_role("list", name="Calls").get_by_role("listitem")
+    names = [call["name"] for call in official["function_calls"]]
+    expect(calls.locator(".name")).to_have_text(names)
+    expect(page.get_by_role("status")).to_have_text(f"{len(names)} calls: {', '.join(names)}.")
+    page.locator("#envelope-box").evaluate("(details) => { details.open = true; }")
+    envelope = json.loads(page.locator("#envelope").inner_text())
+    assert envelope["function_calls"] == official["function_calls"]
+    assert envelope["reasoning"] == page.locator("#reasoning").inner_text()
+    expect(page.locator("#figures")).to_contain_text("tokens/s")
+
+
+def test_a_request_that_no_tool_fits_gets_no_call(real: Headless) -> None:
+    page = real.page
+    page.get_by_role("button", name="Nothing fits").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#answer-text")).to_have_text("No call: none of the tools fits this request.")
+
+
+def test_prefixes_are_as_long_as_the_official_engine_s(real: Headless, presets: dict[str, dict[str, Any]]) -> None:
+    counts = {name: real.call("declare", entry["tools"])["prefix_tokens"] for name, entry in presets.items()}
+    assert counts == {name: entry["prefix_tokens"] for name, entry in presets.items()}
+
+
+def test_both_cores_answer_the_same(real: Headless, open_page: Opener, presets: dict[str, dict[str, Any]]) -> None:
+    entries = [asked(presets[name]) for name in ("home", "currency")]
+    relaxed = [real.ask_entry(entry)["turns"][0] for entry in entries]
+    page = open_page(real, query="?core=simd128")
+    assert settled(page)["info"]["flavor"] == "simd128"
+    plain = page.evaluate(
+        "async (entries) => [await areole.askEntry(entries[0]), await areole.askEntry(entries[1])]", entries
+    )
+    assert [lasting(entry["turns"][0]) for entry in plain] == [lasting(turn) for turn in relaxed]
+    assert page.evaluate("() => areole.embed('the same to the last bit')") == real.call(
+        "embed", "the same to the last bit"
+    )
+
+
+def test_stop_in_the_middle_and_the_next_answer_is_untouched_by_it(
+    real: Headless, presets: dict[str, dict[str, Any]]
+) -> None:
+    entry = asked(presets["currency"])
+    first = real.ask_entry(entry)["turns"][0]
+    code, seen, second = real.evaluate(
+        """async ({ tools, turns: [{ text }] }) => {
+          await areole.declare(tools);
+          const stop = new AbortController();
+          let seen = 0;
+          const onEvent = () => { seen += 1; if (seen === 5) stop.abort(); };
+          const code = await areole.complete("close every blind", { onEvent, signal: stop.signal }).catch((e) => e.code);
+          const answer = await areole.complete(text);
+          return [code, seen, { response: answer.result, tokens: answer.tokens }];
+        }""",
+        entry,
+    )
+    assert code == "cancelled"
+    assert seen < first["tokens"]
+    assert lasting(second) == lasting(first)
+
+
+def test_two_requests_in_the_queue_are_answered_in_order(real: Headless, presets: dict[str, dict[str, Any]]) -> None:
+    order = real.evaluate(
+        """async (tools) => {
+          await areole.declare(tools);
+          const order = [];
+          const ask = (text) => areole.complete(text, { onEvent: () => order.push(text) }).then((a) => a.result.success);
+          const answers = await Promise.all([ask("lock the back door"), ask("set the bedroom to 20 degrees")]);
+          return { answers, order };
+        }""",
+        presets["home"]["tools"],
+    )
+    assert order["answers"] == [True, True]
+    assert order["order"] == sorted(order["order"])  # all tokens of the first ("lock") before any of the second
+
+
+def test_what_the_context_cannot_hold_is_refused_and_the_next_request_works(real: Headless) -> None:
+    real.call("declare", [{"name": "note", "parameters": {"properties": {"text": {"type": "string"}}}}])
+    with pytest.raises(HeadlessError) as caught:
+        real.call("complete", "word " * 9000)
+    assert caught.value.code == "context_full"
+    assert caught.value.details["needed"] > caught.value.details["available"]
+    assert real.call("complete", "note that the door is open")["result"]["success"] is True
+
+
+def test_malformed_tools_are_said_to_be_and_the_next_request_works(real: Headless) -> None:
+    answer = real.call("declare", '[{"name": "x"')
+    assert answer["problem"]["code"] == "tools_json"
+    assert real.call("complete", "do x")["result"]["function_calls"] == []
+    page = real.page
+    page.locator("#tools").evaluate('(field) => { field.value = \'[{"name": "x"\'; }')
+    page.get_by_role("textbox", name="Request").fill("do x")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#tools-error")).to_contain_text("Line 1, column 14")
+    page.get_by_role("button", name="Smart home").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#calls")).to_contain_text("lock_door")
+
+
+def test_no_python_object_is_left_behind(real: Headless) -> None:
+    tools = [{"name": "note"}]
+    round_trip = """async (tools) => {
+      await areole.declare(tools);
+      await areole.complete("note this", { maxNewTokens: 40 });
+      const stop = new AbortController();
+      await areole.complete("note that", { onEvent: () => stop.abort(), signal: stop.signal }).catch(() => {});
+      await areole.complete("word ".repeat(9000)).catch(() => {});
+      await areole.embed("text");
+      await areole.reset();
+      return areole.stats();
+    }"""
+    before = real.evaluate(round_trip, tools)
+    for _ in range(3):
+        after = real.evaluate(round_trip, tools)
+    assert before["proxies"] > 0
+    assert after == before  # neither handles nor memory
+
+
+def field(offset: int, value: int) -> Callable[[bytes], bytes]:
+    return lambda weights: weights[:offset] + struct.pack("<I", value) + weights[offset + 4 :]
+
+
+def flipped(weights: bytes) -> bytes:
+    return weights[:20_000_000] + bytes([weights[20_000_000] ^ 0x10]) + weights[20_000_001:]
+
+
+DAMAGED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda _: b"", "fetch_size"),
+    "truncated": (lambda weights: weights[:-1000], "fetch_size"),
+    "a flipped byte": (flipped, "fetch_hash"),
+    "a header field": (field(4, 0), "fetch_hash"),
+    "Needle 2": (field(0, 0x05E12A83), "archive_generation"),
+    "HTML": (lambda _: b"<!doctype html><title>not here</title>", "fetch_html"),
+}
+
+
+def serve(page: Page, data: bytes) -> None:
+    def answer(route: Route) -> None:
+        route.fulfill(body=data, content_type="application/octet-stream")
+
+    page.route("**/model/needle3.cact*", answer)
+
+
+def test_damaged_weights_are_named_and_good_ones_load_in_the_same_page(real: Headless, open_page: Opener) -> None:
+    weights = (real.site / "model" / "needle3.cact").read_bytes()
+    page = open_page(real, before=lambda page: serve(page, b""))
+    codes = {}
+    for name, (damage, code) in DAMAGED.items():
+        page.unroute_all()
+        serve(page, damage(weights))
+        page.reload()
+        codes[name] = settled(page)["error"]["code"]
+        expect(page.locator("#load-error")).to_contain_text(code)
+    assert codes == {name: code for name, (_, code) in DAMAGED.items()}
+    page.unroute_all()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("#load-text")).to_contain_text("ready")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#calls")).to_contain_text("lock_door")
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        (lambda weights: weights[:-1000], "archive_truncated"),
+        (field(4, 0), "archive_header"),
+    ],
+)
+def test_what_python_finds_in_weights_without_a_hash_is_shown(
+    damage: Callable[[bytes], bytes], code: str, real: Headless, open_page: Opener
+) -> None:
+    weights = damage((real.site / "model" / "needle3.cact").read_bytes())
+    page = open_page(real, query="?model=model/needle3.cact%3Fown", before=lambda page: serve(page, weights))
+    error = settled(page)["error"]
+    assert error["code"].startswith("archive_")
+    expect(page.locator("#load-error")).to_contain_text(error["message"])
+    assert error["code"] == code

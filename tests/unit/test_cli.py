@@ -1,0 +1,191 @@
+"""The command: what it prints, where, and with which exit code. The model is a script."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+from fakes import DATA, FakeModel
+
+from areole import cli
+from areole.errors import CoreError
+
+TOOLS = '[{"name":"setLights","parameters":{"properties":{"roomName":{"type":"string"}}}},{"name":"lock_door"}]'
+GOOD = (
+    '<think>\nboth\n</think>\n<tool_call>[{"name":"set_lights","arguments":{"room_name":"hall","level":2.0}},'
+    '{"name":"lock_door","arguments":{}}]</tool_call>'
+)
+
+
+class Loaded(FakeModel):
+    def __enter__(self) -> Loaded:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Makes every loaded model say a script; what was loaded, and with which core, is noted."""
+    loaded: list[tuple[Path, str]] = []
+    weights = tmp_path / "weights.cact"
+    weights.write_bytes(b"x")
+    monkeypatch.setenv("AREOLE_MODEL", str(weights))
+    (tmp_path / "tools.json").write_text(TOOLS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    def script(*turns: str) -> list[tuple[Path, str]]:
+        def load(path: Path, core: str) -> Loaded:
+            loaded.append((path, core))
+            return Loaded(*turns)
+
+        monkeypatch.setattr("areole.model.Model.load", load)
+        monkeypatch.setattr("areole.core.load_core", lambda kind: kind)
+        return loaded
+
+    return script
+
+
+def test_ask_prints_a_line_a_call(scripted: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded = scripted(GOOD)
+    assert cli.main(["ask", "light the hall and lock up", "--tools", "tools.json", "--core", "wasmtime"]) == 0
+    assert capsys.readouterr() == ('setLights(roomName="hall", level=2.0)\nlock_door()\n', "")
+    assert loaded == [(Path("weights.cact").resolve(), "wasmtime")]
+
+
+def test_ask_json_prints_the_envelope(scripted: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    scripted(GOOD)
+    assert cli.main(["ask", "x", "--tools", "tools.json", "--json", "--system", "date: x"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out)["function_calls"][0]["arguments"] == {"roomName": "hall", "level": 2.0}
+    assert '"level":2.0' in out and out.count("\n") == 1
+
+
+def test_tools_from_stdin(scripted: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(GOOD)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + TOOLS.encode())))
+    assert cli.main(["ask", "x", "--tools", "-"]) == 0
+    assert capsys.readouterr().out.startswith("setLights(")
+
+
+@pytest.mark.parametrize(
+    ("said", "printed", "code"),
+    [
+        ("<think>no tool</think>\n<tool_call>[]</tool_call>", "no call: no tool\n", 0),
+        ("<think></think>\n<tool_call>[]</tool_call>", "no call: the model gave no reason\n", 0),
+        ("<think></think>\n<tool_call>poem</tool_call>", "no usable answer: The model's tool call cannot be used", 1),
+    ],
+)
+def test_answers_without_a_call(
+    scripted: Any, capsys: pytest.CaptureFixture[str], said: str, printed: str, code: int
+) -> None:
+    scripted(said)
+    assert cli.main(["ask", "x", "--tools", "tools.json"]) == code
+    assert capsys.readouterr().out.startswith(printed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ask", "x", "--tools", "missing.json"], "missing.json cannot be read: No such file or directory. [request_option]"),
+        (["ask", "x", "--tools", "bad.json"], "line 1, column 15. Correct the text; it must be a list of tools. [tools_json]"),
+        (["ask", "x", "--tools", "latin.json"], "latin.json is not UTF-8 text (byte 10). [tools_json]"),
+        (["ask", "x", "--tools", "tools.json", "--max-new-tokens", "9000"], "[context_full]"),
+        (["ask", "x", "--tools", "tools.json", "--model", "gone.cact"], "The weights are not at gone.cact. Name them with"),
+        (["inspect", "bad.json"], "[archive_"),
+        (["inspect", "missing.cact"], "missing.cact cannot be read"),
+    ],
+)  # fmt: skip
+def test_refusals_go_to_stderr_with_code_two(
+    scripted: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    scripted(GOOD)
+    Path("bad.json").write_text('[{"name": "x",}]', encoding="utf-8")
+    Path("latin.json").write_bytes('[{"name":"é"}]'.encode("latin-1"))
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("areole: ") and said in err
+
+
+def test_a_missing_core_is_code_three(
+    scripted: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(GOOD)
+
+    def missing(kind: str) -> None:
+        raise CoreError("core_missing", "There is no core.")
+
+    monkeypatch.setattr("areole.core.load_core", missing)
+    assert cli.main(["ask", "x", "--tools", "tools.json"]) == 3
+    assert capsys.readouterr().err == "areole: There is no core. [core_missing]\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["ask"], ["ask", "x"], ["fly"], ["ask", "x", "--tools", "t", "--core", "gpu"]]
+)
+def test_wrong_usage_is_code_two(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(arguments)
+    assert left.value.code == 2
+    assert "usage: areole" in capsys.readouterr().err
+
+
+def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["ask", "--help"])
+    assert left.value.code == 0
+    assert "exit codes: 0 done" in capsys.readouterr().out
+
+
+def test_embed_prints_the_vector(scripted: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    scripted()
+    assert cli.main(["embed", "some words"]) == 0
+    assert json.loads(capsys.readouterr().out)[:2] == pytest.approx([0.6, 0.8])
+
+
+def test_inspect_describes_an_archive(capsys: pytest.CaptureFixture[str]) -> None:
+    archive = str(DATA / "needle3_tiny.cact")
+    assert cli.main(["inspect", archive, "--json"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert described["name"] == "needle3_tiny.cact" and described["geometry"]["d_model"] > 0
+    assert cli.main(["inspect", archive]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split() == ["d_model", f"{described['geometry']['d_model']:,}"] for line in lines)
+
+
+def test_where_the_weights_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    places = {}
+    for variable, below in (("HOME", ".cache/areole"), ("XDG_CACHE_HOME", "areole"), ("AREOLE_CACHE", "")):
+        monkeypatch.delenv("AREOLE_MODEL", raising=False)
+        place = tmp_path / variable
+        (place / below / "model").mkdir(parents=True)
+        (place / below / "model" / cli.MODEL_NAME).write_bytes(b"x")
+        places[variable] = place / below / "model" / cli.MODEL_NAME
+    for variable in ("XDG_CACHE_HOME", "AREOLE_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in places:  # each outranks the one before
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+        assert cli.find_model() == places[variable]
+    monkeypatch.setenv("AREOLE_MODEL", str(places["HOME"]))
+    assert cli.find_model() == places["HOME"]
+    assert cli.find_model(str(places["AREOLE_CACHE"])) == places["AREOLE_CACHE"]
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = [sys.executable, "-m", "areole.cli", "inspect", str(DATA / "needle3_tiny.cact"), "--json"]
+    environment = {"PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        process.wait()
+    assert errors == b"" and process.returncode == 0
