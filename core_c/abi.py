@@ -72,9 +72,16 @@ def generate(header: str) -> str:
     ]
     for name, fields in structs.items():
         out += [f'    "{name}": (', *(f'        ("{f}", "{k}", {n}),' for f, k, n in fields), "    ),"]
-    out += ["}", '"""Struct -> fields in order: name, struct-module type, count. All fields are 4 bytes, little-endian."""']
-    for enum, label in (("areole_status", "STATUSES"), ("areole_flavors", "FLAVORS"), ("areole_prefill_flags", "FLAGS"),
-                        ("areole_dtypes", "DTYPES")):
+    out += [
+        "}",
+        '"""Struct -> fields in order: name, struct-module type, count. All fields are 4 bytes, little-endian."""',
+    ]
+    for enum, label in (
+        ("areole_status", "STATUSES"),
+        ("areole_flavors", "FLAVORS"),
+        ("areole_prefill_flags", "FLAGS"),
+        ("areole_dtypes", "DTYPES"),
+    ):
         out += ["", f"{label}: dict[str, int] = {{"]
         out += [f'    "{k.removeprefix("AREOLE_").lower()}": {v},' for k, v in enums[enum].items()]
         out += ["}"]

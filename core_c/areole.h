@@ -150,18 +150,18 @@ AREOLE_API int32_t areole_kernel_norm(const float *x, const float *scale, uint32
 /* x (columns,) rotated by the unnormalised Walsh-Hadamard matrix per group, then int8 per group: quantised
  * (padded columns,) in the order of columns, sums and scales (groups,). A quantised value times its scale is the
  * value rotated by the normalised matrix. work: 8 * padded columns + 64 * groups + 4096 bytes. */
-AREOLE_API int32_t areole_kernel_rotate(const float *x, uint32_t columns, uint32_t group, int8_t *quantised, int32_t *sums,
-                                        float *scales, void *work, uint32_t work_bytes);
+AREOLE_API int32_t areole_kernel_rotate(const float *x, uint32_t columns, uint32_t group, int8_t *quantised,
+                                        int32_t *sums, float *scales, void *work, uint32_t work_bytes);
 
 /* x (tokens, columns) times a CQ matrix's transpose -> y (tokens, rows), through the layout the model uses: codes
  * are repacked in place in `blob` (nbytes). One token takes the matrix-vector kernel, more the batched one.
  * levels (2^width,) with width 2, 3 or 4 (1 and 5 are given as two and four levels). pairs as in
  * areole_model_use_pairs. */
 AREOLE_API int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint32_t columns, uint32_t group,
-                                        uint32_t bits, uint32_t pairs, const float *levels, const float *x, uint32_t tokens,
-                                        float *y, void *work, uint32_t work_bytes);
-AREOLE_API int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t group, uint32_t bits, uint32_t tokens,
-                                             uint32_t *work_bytes);
+                                        uint32_t bits, uint32_t pairs, const float *levels, const float *x,
+                                        uint32_t tokens, float *y, void *work, uint32_t work_bytes);
+AREOLE_API int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t group, uint32_t bits,
+                                             uint32_t tokens, uint32_t *work_bytes);
 
 /* z (a, b) -> transpose(A) z B, with At (a, a) given transposed and B (b, b). work: 4 * a * b bytes. */
 AREOLE_API int32_t areole_kernel_kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim,

@@ -120,28 +120,28 @@ uint32_t areole_attention_work(uint32_t slots, uint32_t heads, uint32_t qk_dim, 
 }
 
 /* Scores of `heads` query heads over one run, appended at `at` in rows of n; returns how many lanes it took. */
-#define DEFINE_SCORES(NAME, H)                                                                                        \
-  static AREOLE_NOINLINE void NAME(const int8_t *keys, const float *key_scales, uint32_t first, uint32_t fours,        \
-                                   uint32_t qk_dim, const int16_t *queries, const float *scales, float *scores,        \
-                                   uint32_t n) {                                                                       \
-    const int8_t *k = keys + (size_t)first * qk_dim;                                                                   \
-    for (uint32_t g = 0; g < fours; g++) {                                                                             \
-      vec a[H];                                                                                                        \
-      for (int h = 0; h < H; h++) a[h] = v_zero();                                                                     \
-      const int16_t *q = queries;                                                                                      \
-      AREOLE_NO_UNROLL                                                                                                 \
-      for (uint32_t i = 0; i < qk_dim; i += 2) {                                                                       \
-        vec pair = v_widen_i8(k);                                                                                      \
-        for (int h = 0; h < H; h++) a[h] = v_add_i32(a[h], v_dot_i16(pair, v_load(q + 8 * h)));                        \
-        k += 8;                                                                                                        \
-        q += 8 * H;                                                                                                    \
-        AREOLE_OPAQUE(k);                                                                                              \
-        AREOLE_OPAQUE(q);                                                                                              \
-      }                                                                                                                \
-      vec scale = v_load(key_scales + first + 4 * g);                                                                  \
-      for (int h = 0; h < H; h++)                                                                                      \
-        v_store(scores + h * n + 4 * g, v_mul(v_float(a[h]), v_mul(scale, v_splat(scales[h]))));                       \
-    }                                                                                                                  \
+#define DEFINE_SCORES(NAME, H)                                                                                  \
+  static AREOLE_NOINLINE void NAME(const int8_t *keys, const float *key_scales, uint32_t first, uint32_t fours, \
+                                   uint32_t qk_dim, const int16_t *queries, const float *scales, float *scores, \
+                                   uint32_t n) {                                                                \
+    const int8_t *k = keys + (size_t)first * qk_dim;                                                            \
+    for (uint32_t g = 0; g < fours; g++) {                                                                      \
+      vec a[H];                                                                                                 \
+      for (int h = 0; h < H; h++) a[h] = v_zero();                                                              \
+      const int16_t *q = queries;                                                                               \
+      AREOLE_NO_UNROLL                                                                                          \
+      for (uint32_t i = 0; i < qk_dim; i += 2) {                                                                \
+        vec pair = v_widen_i8(k);                                                                               \
+        for (int h = 0; h < H; h++) a[h] = v_add_i32(a[h], v_dot_i16(pair, v_load(q + 8 * h)));                 \
+        k += 8;                                                                                                 \
+        q += 8 * H;                                                                                             \
+        AREOLE_OPAQUE(k);                                                                                       \
+        AREOLE_OPAQUE(q);                                                                                       \
+      }                                                                                                         \
+      vec scale = v_load(key_scales + first + 4 * g);                                                           \
+      for (int h = 0; h < H; h++)                                                                               \
+        v_store(scores + h * n + 4 * g, v_mul(v_float(a[h]), v_mul(scale, v_splat(scales[h]))));                \
+    }                                                                                                           \
   }
 
 DEFINE_SCORES(scores_6, 6)
@@ -196,27 +196,27 @@ static AREOLE_NOINLINE float softmax_weights(float *scores, const float *value_s
 }
 
 /* acc[h][j] += weights . values over one run; j counts vectors of four dims, VECTORS at a time from `dim`. */
-#define DEFINE_WEIGHTED(NAME, H, VECTORS)                                                                              \
-  static AREOLE_NOINLINE void NAME(const int8_t *values, uint32_t v_padded, uint32_t fours, const int32_t *pairs,      \
-                                   uint32_t n, int32_t *sums, uint32_t sums_stride) {                                  \
-    vec a[H][VECTORS];                                                                                                 \
-    for (int h = 0; h < H; h++)                                                                                        \
-      for (int j = 0; j < VECTORS; j++) a[h][j] = v_load(sums + h * sums_stride + 4 * j);                              \
-    AREOLE_NO_UNROLL                                                                                                   \
-    for (uint32_t i = 0; i < 2 * fours; i++) {                                                                         \
-      vec v[VECTORS];                                                                                                  \
-      for (int j = 0; j < VECTORS; j++) v[j] = v_widen_i8(values + 8 * j);                                             \
-      for (int h = 0; h < H; h++) {                                                                                    \
-        vec w = v_splat_load((const float *)(const void *)(pairs + h * n));                                            \
-        for (int j = 0; j < VECTORS; j++) a[h][j] = v_add_i32(a[h][j], v_dot_i16(v[j], w));                            \
-      }                                                                                                                \
-      values += 2 * v_padded;                                                                                          \
-      pairs++;                                                                                                         \
-      AREOLE_OPAQUE(values);                                                                                           \
-      AREOLE_OPAQUE(pairs);                                                                                            \
-    }                                                                                                                  \
-    for (int h = 0; h < H; h++)                                                                                        \
-      for (int j = 0; j < VECTORS; j++) v_store(sums + h * sums_stride + 4 * j, a[h][j]);                              \
+#define DEFINE_WEIGHTED(NAME, H, VECTORS)                                                                         \
+  static AREOLE_NOINLINE void NAME(const int8_t *values, uint32_t v_padded, uint32_t fours, const int32_t *pairs, \
+                                   uint32_t n, int32_t *sums, uint32_t sums_stride) {                             \
+    vec a[H][VECTORS];                                                                                            \
+    for (int h = 0; h < H; h++)                                                                                   \
+      for (int j = 0; j < VECTORS; j++) a[h][j] = v_load(sums + h * sums_stride + 4 * j);                         \
+    AREOLE_NO_UNROLL                                                                                              \
+    for (uint32_t i = 0; i < 2 * fours; i++) {                                                                    \
+      vec v[VECTORS];                                                                                             \
+      for (int j = 0; j < VECTORS; j++) v[j] = v_widen_i8(values + 8 * j);                                        \
+      for (int h = 0; h < H; h++) {                                                                               \
+        vec w = v_splat_load((const float *)(const void *)(pairs + h * n));                                       \
+        for (int j = 0; j < VECTORS; j++) a[h][j] = v_add_i32(a[h][j], v_dot_i16(v[j], w));                       \
+      }                                                                                                           \
+      values += 2 * v_padded;                                                                                     \
+      pairs++;                                                                                                    \
+      AREOLE_OPAQUE(values);                                                                                      \
+      AREOLE_OPAQUE(pairs);                                                                                       \
+    }                                                                                                             \
+    for (int h = 0; h < H; h++)                                                                                   \
+      for (int j = 0; j < VECTORS; j++) v_store(sums + h * sums_stride + 4 * j, a[h][j]);                         \
   }
 
 DEFINE_WEIGHTED(weighted_6x2, 6, 2)
@@ -249,13 +249,14 @@ static void attend(const areole_cache *c, uint32_t kv_head, const areole_run *ru
   }
   for (uint32_t i = 0; i < run_count; i++) {
     uint32_t first = runs[i].first & ~3u, before = runs[i].first & 3, lanes = round_up(before + runs[i].count, 4);
-    (wide ? scores_6 : scores_1)(keys, c->key_scales + (size_t)kv_head * c->slots, first, lanes / 4, c->qk_dim, q, scales,
-                                 scores + at, n);
+    (wide ? scores_6 : scores_1)(keys, c->key_scales + (size_t)kv_head * c->slots, first, lanes / 4, c->qk_dim, q,
+                                 scales, scores + at, n);
     for (uint32_t h = 0; h < heads; h++) mask_run(scores + h * n + at, before, lanes, runs[i].count);
     memcpy(value_scales + at, c->value_scales + (size_t)kv_head * c->slots + first, lanes * 4);
     at += lanes;
   }
-  for (uint32_t h = 0; h < heads; h++) scales[h] = softmax_weights(scores + h * n, value_scales, n, pairs + h * (n / 2));
+  for (uint32_t h = 0; h < heads; h++)
+    scales[h] = softmax_weights(scores + h * n, value_scales, n, pairs + h * (n / 2));
   memset(sums, 0, heads * c->v_padded * 4);
   at = 0;
   for (uint32_t i = 0; i < run_count; i++) {
@@ -271,7 +272,8 @@ static void attend(const areole_cache *c, uint32_t kv_head, const areole_run *ru
   for (uint32_t h = 0; h < heads; h++) {
     vec scale = v_splat(scales[h]);
     uint32_t i = 0;
-    for (; i + 4 <= c->v_dim; i += 4) v_store(out + h * c->v_dim + i, v_mul(v_float(v_load(sums + h * c->v_padded + i)), scale));
+    for (; i + 4 <= c->v_dim; i += 4)
+      v_store(out + h * c->v_dim + i, v_mul(v_float(v_load(sums + h * c->v_padded + i)), scale));
     for (; i < c->v_dim; i++) out[h * c->v_dim + i] = (float)sums[h * c->v_padded + i] * scales[h];
   }
 }

@@ -101,7 +101,8 @@ AREOLE_INLINE uint32_t block_of(const areole_matrix *m, uint32_t r, uint32_t *fi
 }
 
 int32_t areole_matrix_init(areole_matrix *m, const areole_levels *levels, uint8_t *stored, uint8_t *codes,
-                           uint16_t *norms, uint32_t rows, uint32_t columns, uint32_t group, uint32_t bits, void *work) {
+                           uint16_t *norms, uint32_t rows, uint32_t columns, uint32_t group, uint32_t bits,
+                           void *work) {
   uint32_t padded = round_up(columns, group);
   m->codes = codes;
   m->norms = norms;
@@ -165,15 +166,17 @@ AREOLE_INLINE vec norms4(const uint16_t *p) {
 }
 
 /* One row quad's epilogue of one group. */
-AREOLE_INLINE vec add_group(vec y, vec dot, vec norm, vec scale) { return v_add(y, v_mul(v_float(dot), v_mul(norm, scale))); }
+AREOLE_INLINE vec add_group(vec y, vec dot, vec norm, vec scale) {
+  return v_add(y, v_mul(v_float(dot), v_mul(norm, scale)));
+}
 
-typedef void gemv_kernel(const uint8_t *, const uint16_t *, const areole_levels *, const int8_t *, const int32_t *, const float *,
-                         uint32_t, uint32_t, uint32_t, float *);
-typedef void gemm_kernel(const uint8_t *, const uint16_t *, uint32_t, const areole_levels *, const int8_t *, const int32_t *,
-                         const float *, uint32_t, uint32_t, float *, uint32_t);
+typedef void gemv_kernel(const uint8_t *, const uint16_t *, const areole_levels *, const int8_t *, const int32_t *,
+                         const float *, uint32_t, uint32_t, uint32_t, float *);
+typedef void gemm_kernel(const uint8_t *, const uint16_t *, uint32_t, const areole_levels *, const int8_t *,
+                         const int32_t *, const float *, uint32_t, uint32_t, float *, uint32_t);
 
 /* Rows in blocks of 4 * R (R row quads interleaved) times one token. `steps` words of a row make a group. */
-#define DEFINE_GEMV(NAME, R, WIDTH, DOT)                                                                                    \
+#define DEFINE_GEMV(NAME, R, WIDTH, DOT)                                                                               \
   static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, const areole_levels *levels,               \
                                    const int8_t *quads, const int32_t *sums, const float *scales, uint32_t blocks,     \
                                    uint32_t groups, uint32_t steps, float *y) {                                        \
@@ -190,13 +193,13 @@ typedef void gemm_kernel(const uint8_t *, const uint16_t *, uint32_t, const areo
           AREOLE_TOUCH(w + 1024);                                                                                      \
           for (int i = 0; i < R; i++) {                                                                                \
             vec b = v_load(w + 16 * i), lo = v_and(b, nibble), hi = v_and(v_high_nibbles(b), nibble);                  \
-            a[i][0] = DOT(v_load(x), v_lookup(low, lo), a[i][0]);                                                 \
+            a[i][0] = DOT(v_load(x), v_lookup(low, lo), a[i][0]);                                                      \
             if (WIDTH == 2) {                                                                                          \
-              a[i][1] = DOT(v_load(x + 16), v_lookup(high, lo), a[i][1]);                                         \
-              a[i][0] = DOT(v_load(x + 32), v_lookup(low, hi), a[i][0]);                                          \
-              a[i][1] = DOT(v_load(x + 48), v_lookup(high, hi), a[i][1]);                                         \
+              a[i][1] = DOT(v_load(x + 16), v_lookup(high, lo), a[i][1]);                                              \
+              a[i][0] = DOT(v_load(x + 32), v_lookup(low, hi), a[i][0]);                                               \
+              a[i][1] = DOT(v_load(x + 48), v_lookup(high, hi), a[i][1]);                                              \
             } else {                                                                                                   \
-              a[i][1] = DOT(v_load(x + 16), v_lookup(low, hi), a[i][1]);                                          \
+              a[i][1] = DOT(v_load(x + 16), v_lookup(low, hi), a[i][1]);                                               \
             }                                                                                                          \
           }                                                                                                            \
           w += 16 * R;                                                                                                 \
@@ -217,51 +220,52 @@ DEFINE_GEMV(gemv4_r4, 4, 4, v_dot_i8)
 DEFINE_GEMV(gemv4_r1, 1, 4, v_dot_i8)
 
 /* R row quads, `pitch` bytes of codes (and pitch / 4 norms) from one word to the next, times a tile of 6 tokens. */
-#define DEFINE_GEMM(NAME, R, WIDTH, DOT)                                                                                    \
-  static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, uint32_t pitch,                            \
-                                   const areole_levels *levels, const int8_t *x, const int32_t *sums,                  \
-                                   const float *scales, uint32_t groups, uint32_t steps, float *y, uint32_t stride) {  \
-    vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f);                      \
-    vec f[AREOLE_TILE][R];                                                                                             \
-    for (int t = 0; t < AREOLE_TILE; t++)                                                                              \
-      for (int i = 0; i < R; i++) f[t][i] = v_zero();                                                                  \
-    for (uint32_t g = 0; g < groups; g++) {                                                                            \
-      vec a[AREOLE_TILE][R];                                                                                           \
-      for (int t = 0; t < AREOLE_TILE; t++) {                                                                          \
-        vec start = v_splat_i32(-levels->offset * sums[t * groups + g]);                                               \
-        for (int i = 0; i < R; i++) a[t][i] = start;                                                                   \
-      }                                                                                                                \
-      AREOLE_NO_UNROLL                                                                                                 \
-      for (uint32_t s = 0; s < steps; s++) {                                                                           \
-        AREOLE_TOUCH(w + 3072);                                                                                        \
-        vec lo[R], hi[R], level[R];                                                                                    \
-        for (int i = 0; i < R; i++) {                                                                                  \
-          vec b = v_load(w + 16 * i);                                                                                  \
-          lo[i] = v_and(b, nibble);                                                                                    \
-          hi[i] = v_and(v_high_nibbles(b), nibble);                                                                    \
-        }                                                                                                              \
-        for (int q = 0; q < (WIDTH == 2 ? 4 : 2); q++) {                                                               \
-          for (int i = 0; i < R; i++)                                                                                  \
-            level[i] = WIDTH == 2 ? v_lookup(q & 1 ? high : low, q & 2 ? hi[i] : lo[i]) : v_lookup(low, q ? hi[i] : lo[i]); \
-          for (int t = 0; t < AREOLE_TILE; t++) {                                                                      \
-            vec values = v_load(x + (q * AREOLE_TILE + t) * 16);                                                       \
-            for (int i = 0; i < R; i++) a[t][i] = DOT(values, level[i], a[t][i]);                                 \
-          }                                                                                                            \
-        }                                                                                                              \
-        w += pitch;                                                                                                    \
-        x += (WIDTH == 2 ? 4 : 2) * AREOLE_TILE * 16;                                                                  \
-        AREOLE_OPAQUE(w);                                                                                              \
-        AREOLE_OPAQUE(x);                                                                                              \
-      }                                                                                                                \
-      for (int i = 0; i < R; i++) {                                                                                    \
-        vec norm = norms4(norms + 4 * i);                                                                              \
-        for (int t = 0; t < AREOLE_TILE; t++)                                                                          \
-          f[t][i] = add_group(f[t][i], a[t][i], norm, v_splat(scales[t * groups + g] * levels->unit));                 \
-      }                                                                                                                \
-      norms += pitch / 4;                                                                                              \
-    }                                                                                                                  \
-    for (int t = 0; t < AREOLE_TILE; t++)                                                                              \
-      for (int i = 0; i < R; i++) v_store(y + t * stride + 4 * i, f[t][i]);                                            \
+#define DEFINE_GEMM(NAME, R, WIDTH, DOT)                                                                              \
+  static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, uint32_t pitch,                           \
+                                   const areole_levels *levels, const int8_t *x, const int32_t *sums,                 \
+                                   const float *scales, uint32_t groups, uint32_t steps, float *y, uint32_t stride) { \
+    vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f);                     \
+    vec f[AREOLE_TILE][R];                                                                                            \
+    for (int t = 0; t < AREOLE_TILE; t++)                                                                             \
+      for (int i = 0; i < R; i++) f[t][i] = v_zero();                                                                 \
+    for (uint32_t g = 0; g < groups; g++) {                                                                           \
+      vec a[AREOLE_TILE][R];                                                                                          \
+      for (int t = 0; t < AREOLE_TILE; t++) {                                                                         \
+        vec start = v_splat_i32(-levels->offset * sums[t * groups + g]);                                              \
+        for (int i = 0; i < R; i++) a[t][i] = start;                                                                  \
+      }                                                                                                               \
+      AREOLE_NO_UNROLL                                                                                                \
+      for (uint32_t s = 0; s < steps; s++) {                                                                          \
+        AREOLE_TOUCH(w + 3072);                                                                                       \
+        vec lo[R], hi[R], level[R];                                                                                   \
+        for (int i = 0; i < R; i++) {                                                                                 \
+          vec b = v_load(w + 16 * i);                                                                                 \
+          lo[i] = v_and(b, nibble);                                                                                   \
+          hi[i] = v_and(v_high_nibbles(b), nibble);                                                                   \
+        }                                                                                                             \
+        for (int q = 0; q < (WIDTH == 2 ? 4 : 2); q++) {                                                              \
+          for (int i = 0; i < R; i++)                                                                                 \
+            level[i] =                                                                                                \
+                WIDTH == 2 ? v_lookup(q & 1 ? high : low, q & 2 ? hi[i] : lo[i]) : v_lookup(low, q ? hi[i] : lo[i]);  \
+          for (int t = 0; t < AREOLE_TILE; t++) {                                                                     \
+            vec values = v_load(x + (q * AREOLE_TILE + t) * 16);                                                      \
+            for (int i = 0; i < R; i++) a[t][i] = DOT(values, level[i], a[t][i]);                                     \
+          }                                                                                                           \
+        }                                                                                                             \
+        w += pitch;                                                                                                   \
+        x += (WIDTH == 2 ? 4 : 2) * AREOLE_TILE * 16;                                                                 \
+        AREOLE_OPAQUE(w);                                                                                             \
+        AREOLE_OPAQUE(x);                                                                                             \
+      }                                                                                                               \
+      for (int i = 0; i < R; i++) {                                                                                   \
+        vec norm = norms4(norms + 4 * i);                                                                             \
+        for (int t = 0; t < AREOLE_TILE; t++)                                                                         \
+          f[t][i] = add_group(f[t][i], a[t][i], norm, v_splat(scales[t * groups + g] * levels->unit));                \
+      }                                                                                                               \
+      norms += pitch / 4;                                                                                             \
+    }                                                                                                                 \
+    for (int t = 0; t < AREOLE_TILE; t++)                                                                             \
+      for (int i = 0; i < R; i++) v_store(y + t * stride + 4 * i, f[t][i]);                                           \
   }
 
 DEFINE_GEMM(gemm2_r2, 2, 2, v_dot_i8)
@@ -272,9 +276,9 @@ DEFINE_GEMM(gemm4_r1, 1, 4, v_dot_i8)
 #ifdef AREOLE_PAIRS
 /* The two kernels that most of the time goes to, once more by pair sums: four quads add up in i16 before they are
  * widened, which levels of at most 32 leave room for. 4-bit levels are larger and are widened at once. */
-static AREOLE_NOINLINE void gemv2_pairs(const uint8_t *w, const uint16_t *norms, const areole_levels *levels, const int8_t *quads,
-                                        const int32_t *sums, const float *scales, uint32_t blocks, uint32_t groups,
-                                        uint32_t steps, float *y) {
+static AREOLE_NOINLINE void gemv2_pairs(const uint8_t *w, const uint16_t *norms, const areole_levels *levels,
+                                        const int8_t *quads, const int32_t *sums, const float *scales, uint32_t blocks,
+                                        uint32_t groups, uint32_t steps, float *y) {
   enum { R = 4 };
   vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f), zero = v_zero();
   for (; blocks; blocks--, y += 4 * R) {
@@ -306,9 +310,10 @@ static AREOLE_NOINLINE void gemv2_pairs(const uint8_t *w, const uint16_t *norms,
   }
 }
 
-static AREOLE_NOINLINE void gemm2_pairs(const uint8_t *w, const uint16_t *norms, uint32_t pitch, const areole_levels *levels,
-                                        const int8_t *x, const int32_t *sums, const float *scales, uint32_t groups,
-                                        uint32_t steps, float *y, uint32_t stride) {
+static AREOLE_NOINLINE void gemm2_pairs(const uint8_t *w, const uint16_t *norms, uint32_t pitch,
+                                        const areole_levels *levels, const int8_t *x, const int32_t *sums,
+                                        const float *scales, uint32_t groups, uint32_t steps, float *y,
+                                        uint32_t stride) {
   vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f);
   vec f[AREOLE_TILE];
   for (int t = 0; t < AREOLE_TILE; t++) f[t] = v_zero();
@@ -322,7 +327,8 @@ static AREOLE_NOINLINE void gemm2_pairs(const uint8_t *w, const uint16_t *norms,
       vec l0 = v_lookup(low, lo), l1 = v_lookup(high, lo), l2 = v_lookup(low, hi), l3 = v_lookup(high, hi);
       for (int t = 0; t < AREOLE_TILE; t++) {
         vec p = v_add_i16(v_pairs(v_load(x + t * 16), l0), v_pairs(v_load(x + (AREOLE_TILE + t) * 16), l1));
-        vec q = v_add_i16(v_pairs(v_load(x + (2 * AREOLE_TILE + t) * 16), l2), v_pairs(v_load(x + (3 * AREOLE_TILE + t) * 16), l3));
+        vec q = v_add_i16(v_pairs(v_load(x + (2 * AREOLE_TILE + t) * 16), l2),
+                          v_pairs(v_load(x + (3 * AREOLE_TILE + t) * 16), l3));
         a[t] = v_add_pairs(v_add_i16(p, q), a[t]);
       }
       w += pitch;
@@ -380,8 +386,10 @@ void areole_input_prepare(areole_input *in, const areole_matrix *m, const float 
 
 static void matvec(const areole_matrix *m, const areole_input *in, uint32_t rows, float *y) {
   uint32_t whole = rows / 16, done = (m->rows & ~15u), steps = m->row_bytes / 4 / m->groups;
-  if (rows > done) whole = done / 16;
-  else whole = (rows + 15) / 16;
+  if (rows > done)
+    whole = done / 16;
+  else
+    whole = (rows + 15) / 16;
   gemv_kernel *blocks = m->levels->width == 2 ? gemv2_r4 : gemv4_r4;
 #ifdef AREOLE_PAIRS
   if (m->levels->pairs) blocks = m->levels->width == 2 ? gemv2_pairs : gemv4_pairs;
@@ -389,9 +397,9 @@ static void matvec(const areole_matrix *m, const areole_input *in, uint32_t rows
   blocks(m->codes, m->norms, m->levels, in->quads, in->sums, in->scales, whole, m->groups, steps, y);
   if (rows <= done) return;
   uint32_t fours = (m->rows - done) / 4;
-  (m->levels->width == 2 ? gemv2_r1 : gemv4_r1)(m->codes + (size_t)done * m->row_bytes, m->norms + (size_t)done * m->groups,
-                                                m->levels, in->quads, in->sums, in->scales, fours, m->groups, steps,
-                                                y + done);
+  (m->levels->width == 2 ? gemv2_r1 : gemv4_r1)(m->codes + (size_t)done * m->row_bytes,
+                                                m->norms + (size_t)done * m->groups, m->levels, in->quads, in->sums,
+                                                in->scales, fours, m->groups, steps, y + done);
   for (uint32_t r = done + 4 * fours; r < m->rows; r++) y[r] = single_row(m, r, in->quads, 16, in->sums, in->scales);
 }
 
@@ -418,11 +426,13 @@ void areole_matmul(const areole_matrix *m, const areole_input *in, uint32_t rows
       blocks(w, norms, 64, m->levels, x, sums, scales, m->groups, steps, out + r, y_stride);
     }
     for (uint32_t r = whole; r < rows && r < fours; r += 4)
-      (m->levels->width == 2 ? gemm2_r1 : gemm4_r1)(m->codes + (size_t)r * m->row_bytes, m->norms + (size_t)r * m->groups, 16,
-                                                    m->levels, x, sums, scales, m->groups, steps, out + r, y_stride);
+      (m->levels->width == 2 ? gemm2_r1 : gemm4_r1)(m->codes + (size_t)r * m->row_bytes,
+                                                    m->norms + (size_t)r * m->groups, 16, m->levels, x, sums, scales,
+                                                    m->groups, steps, out + r, y_stride);
     for (uint32_t r = fours; r < rows; r++)
       for (uint32_t i = 0; i < AREOLE_TILE && t + i < in->tokens; i++)
-        out[i * y_stride + r] = single_row(m, r, x + 16 * i, 16 * AREOLE_TILE, sums + i * m->groups, scales + i * m->groups);
+        out[i * y_stride + r] =
+            single_row(m, r, x + 16 * i, 16 * AREOLE_TILE, sums + i * m->groups, scales + i * m->groups);
   }
 }
 
@@ -442,8 +452,8 @@ int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t grou
 }
 
 int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint32_t columns, uint32_t group,
-                             uint32_t bits, uint32_t pairs, const float *values, const float *x, uint32_t tokens, float *y,
-                             void *work, uint32_t work_bytes) {
+                             uint32_t bits, uint32_t pairs, const float *values, const float *x, uint32_t tokens,
+                             float *y, void *work, uint32_t work_bytes) {
   uint32_t needed, status;
   if (!blob || !values || !x || !y || !work) return AREOLE_BAD_ARGUMENT;
   status = (uint32_t)areole_kernel_matmul_size(rows, columns, group, bits, tokens, &needed);
@@ -466,8 +476,8 @@ int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint
   levels->pairs = pairs;
   areole_matrix m;
   int wide = code_width(bits) != levels->width;
-  areole_matrix_init(&m, levels, blob, wide ? widened : blob, (uint16_t *)(void *)(blob + split), rows, columns, group, bits,
-                     block);
+  areole_matrix_init(&m, levels, blob, wide ? widened : blob, (uint16_t *)(void *)(blob + split), rows, columns, group,
+                     bits, block);
   areole_input_prepare(&in, &m, x, columns, tokens, 0, scratch);
   areole_matmul(&m, &in, rows, out, stride);
   for (uint32_t t = 0; t < tokens; t++) memcpy(y + (size_t)t * rows, out + (size_t)t * stride, rows * sizeof(float));

@@ -11,12 +11,37 @@
 
 /* The constants of exp, kept in memory: a v128 constant in a wasm loop is built anew from three instructions each
  * time round, a load is one. ln 2 is in two parts, the first with so few bits that a multiple of it is exact. */
-enum { EXP_LOW, EXP_HIGH, EXP_LOG2E, EXP_MAGIC, EXP_LN2, EXP_LN2_REST, EXP_P0, EXP_P1, EXP_P2, EXP_P3, EXP_P4, EXP_P5, EXP_ONE, EXP_COUNT };
+enum {
+  EXP_LOW,
+  EXP_HIGH,
+  EXP_LOG2E,
+  EXP_MAGIC,
+  EXP_LN2,
+  EXP_LN2_REST,
+  EXP_P0,
+  EXP_P1,
+  EXP_P2,
+  EXP_P3,
+  EXP_P4,
+  EXP_P5,
+  EXP_ONE,
+  EXP_COUNT
+};
 #define FOUR(x) {x, x, x, x}
 static const float exp_table[EXP_COUNT][4] = {
-    FOUR(-86.0f),           FOUR(88.0f),            FOUR(1.44269504f),      FOUR(AREOLE_MAGIC),     FOUR(0.693359375f),
-    FOUR(-2.12194440e-4f),  FOUR(1.9875691500e-4f), FOUR(1.3981999507e-3f), FOUR(8.3334519073e-3f), FOUR(4.1665795894e-2f),
-    FOUR(1.6666665459e-1f), FOUR(5.0000001201e-1f), FOUR(1.0f),
+    FOUR(-86.0f),
+    FOUR(88.0f),
+    FOUR(1.44269504f),
+    FOUR(AREOLE_MAGIC),
+    FOUR(0.693359375f),
+    FOUR(-2.12194440e-4f),
+    FOUR(1.9875691500e-4f),
+    FOUR(1.3981999507e-3f),
+    FOUR(8.3334519073e-3f),
+    FOUR(4.1665795894e-2f),
+    FOUR(1.6666665459e-1f),
+    FOUR(5.0000001201e-1f),
+    FOUR(1.0f),
 };
 
 typedef struct {
@@ -24,7 +49,7 @@ typedef struct {
 } exp_constants;
 
 AREOLE_INLINE exp_constants load_exp(void) {
-  const float(*table)[4] = exp_table;
+  const float (*table)[4] = exp_table;
   exp_constants e;
   __asm__("" : "+r"(table)); /* or the compiler sees the constants through the pointer */
   for (int i = 0; i < EXP_COUNT; i++) e.c[i] = v_load(table[i]);

@@ -122,7 +122,8 @@ typedef struct {
 } areole_run;
 
 /* Stores one position's key (qk_dim,) and value (v_dim,) of a key-value head, rounded to int8. */
-void areole_cache_store(const areole_cache *cache, uint32_t kv_head, uint32_t slot, const float *key, const float *value);
+void areole_cache_store(const areole_cache *cache, uint32_t kv_head, uint32_t slot, const float *key,
+                        const float *value);
 
 /* Attention of `heads` query heads (heads, qk_dim) that share a key-value head over the runs -> out (heads, v_dim).
  * work: areole_attention_work bytes. */
@@ -137,10 +138,10 @@ void areole_rope_angles(uint32_t position, uint32_t half, const float *frequenci
 /* ---- monarch.c ---- */
 
 typedef struct {
-  uint32_t n, a, b, rank;                            /* a * b = n; rank of the conditioner, padded to 4 */
-  const float *d1, *d2, *b2, *d3, *d4;               /* (n,) */
-  const float *w1a, *w1b, *w2a, *w2b, *w3a, *w3b;    /* A factors transposed (a, a), B factors (b, b) */
-  const float *cond_v, *cond_u;                      /* (d, rank), (rank, n) */
+  uint32_t n, a, b, rank;                         /* a * b = n; rank of the conditioner, padded to 4 */
+  const float *d1, *d2, *b2, *d3, *d4;            /* (n,) */
+  const float *w1a, *w1b, *w2a, *w2b, *w3a, *w3b; /* A factors transposed (a, a), B factors (b, b) */
+  const float *cond_v, *cond_u;                   /* (d, rank), (rank, n) */
   uint32_t true_rank;
   const uint32_t *p1, *p2; /* (n,) gathers, shared by the layers */
 } areole_monarch;

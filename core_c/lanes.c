@@ -86,8 +86,10 @@ AREOLE_INLINE void gather(const float *lanes, const float *weights, uint32_t n, 
 }
 
 AREOLE_NOINLINE void areole_lanes_gather(const float *lanes, const float *weights, uint32_t n, uint32_t d, float *u) {
-  if (n == 4) gather(lanes, weights, 4, d, u);
-  else gather(lanes, weights, n, d, u);
+  if (n == 4)
+    gather(lanes, weights, 4, d, u);
+  else
+    gather(lanes, weights, n, d, u);
 }
 
 AREOLE_INLINE void update(float *lanes, const float *mix, const float *post, const float *x, const float *u, uint32_t n,
@@ -108,8 +110,10 @@ AREOLE_INLINE void update(float *lanes, const float *mix, const float *post, con
   }
 }
 
-AREOLE_NOINLINE void areole_lanes_update(float *lanes, const float *mix, const float *post, const float *x, const float *u,
-                                         uint32_t n, uint32_t d, float *mean) {
-  if (n == 4) update(lanes, mix, post, x, u, 4, d, mean);
-  else update(lanes, mix, post, x, u, n, d, mean);
+AREOLE_NOINLINE void areole_lanes_update(float *lanes, const float *mix, const float *post, const float *x,
+                                         const float *u, uint32_t n, uint32_t d, float *mean) {
+  if (n == 4)
+    update(lanes, mix, post, x, u, 4, d, mean);
+  else
+    update(lanes, mix, post, x, u, n, d, mean);
 }

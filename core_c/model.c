@@ -35,14 +35,16 @@ static int32_t check_geometry(const areole_geometry *g) {
     return AREOLE_BAD_GEOMETRY;
   if (g->engram_site_count > 16 || !(g->rope_theta > 1.0f)) return AREOLE_BAD_GEOMETRY;
   if (g->engram_site_count) {
-    if (!g->engram_order_count || g->engram_order_count > 4 || !g->engram_slots || !g->engram_taps || g->engram_taps > 16 ||
-        !g->engram_dilation || g->engram_dilation > 64 || !g->engram_tables || g->engram_tables > 1024 ||
-        g->engram_tables % g->engram_order_count || g->engram_tables * g->engram_sub_dim != g->d_model)
+    if (!g->engram_order_count || g->engram_order_count > 4 || !g->engram_slots || !g->engram_taps ||
+        g->engram_taps > 16 || !g->engram_dilation || g->engram_dilation > 64 || !g->engram_tables ||
+        g->engram_tables > 1024 || g->engram_tables % g->engram_order_count ||
+        g->engram_tables * g->engram_sub_dim != g->d_model)
       return AREOLE_BAD_GEOMETRY;
     for (uint32_t i = 0; i < g->engram_order_count; i++)
       if (!g->engram_orders[i] || g->engram_orders[i] > 8) return AREOLE_BAD_GEOMETRY;
     for (uint32_t i = 0; i < g->engram_site_count; i++)
-      if (g->engram_sites[i] >= g->layers || (i && g->engram_sites[i] <= g->engram_sites[i - 1])) return AREOLE_BAD_GEOMETRY;
+      if (g->engram_sites[i] >= g->layers || (i && g->engram_sites[i] <= g->engram_sites[i - 1]))
+        return AREOLE_BAD_GEOMETRY;
   }
   return AREOLE_OK;
 }
@@ -67,7 +69,8 @@ static const areole_tensor *expect(builder *b, int dense, uint32_t rows, uint32_
     bytes = (uint64_t)t->rows * (areole_stored_row_bytes(padded, t->bits) + padded / t->group * 2);
     if ((rows && t->rows != rows) || (columns && t->columns != columns)) return 0;
   }
-  if (t->nbytes != bytes || t->offset % 4 || t->offset > b->archive_bytes || bytes > b->archive_bytes - t->offset) return 0;
+  if (t->nbytes != bytes || t->offset % 4 || t->offset > b->archive_bytes || bytes > b->archive_bytes - t->offset)
+    return 0;
   b->status = AREOLE_OK;
   return t;
 }
@@ -79,7 +82,8 @@ static float *dense(builder *b, uint32_t rows, uint32_t columns) {
   uint32_t n = t->rows * t->columns;
   float *out = arena_take(&b->arena, (uint64_t)n * 4);
   if (!out) return 0;
-  if (t->dtype == AREOLE_F32) memcpy(out, b->archive + t->offset, (size_t)n * 4);
+  if (t->dtype == AREOLE_F32)
+    memcpy(out, b->archive + t->offset, (size_t)n * 4);
   else
     for (uint32_t i = 0; i < n; i++) {
       uint16_t half;
@@ -118,8 +122,10 @@ static const areole_levels *levels_for(builder *b, uint32_t bits, uint32_t group
   const areole_geometry *g = &b->model->g;
   const float *shared = bits == 2 ? g->cb2 : bits == 3 ? g->cb3 : g->cb4;
   float root = areole_inverse_sqrt(group), values[16] = {0};
-  if (bits == 1) values[0] = -0.7978845608f * root, values[1] = 0.7978845608f * root;
-  else if (bits == 5) values[1] = 1.2240064f * root, values[3] = -1.2240064f * root;
+  if (bits == 1)
+    values[0] = -0.7978845608f * root, values[1] = 0.7978845608f * root;
+  else if (bits == 5)
+    values[1] = 1.2240064f * root, values[3] = -1.2240064f * root;
   else
     for (uint32_t i = 0; i < 1u << bits; i++)
       values[i] = group == g->codebook_group ? shared[i] : shared[i] * (sqrtf((float)g->codebook_group) * root);
@@ -137,8 +143,10 @@ static void matrix_rows(builder *b, const areole_tensor *t, uint32_t first, uint
   need_scratch(b, (uint64_t)16 * padded * width / 8 + 64 * (padded / t->group));
   if (!b->scratch) return;
   uint8_t *source = b->archive + t->offset + (size_t)first * stored;
-  uint16_t *norms = (uint16_t *)(void *)(b->archive + t->offset + (size_t)t->rows * stored) + (size_t)first * (padded / t->group);
-  areole_matrix_init(m, levels, source, widened ? codes : source, norms, rows, t->columns, t->group, t->bits, b->scratch);
+  uint16_t *norms =
+      (uint16_t *)(void *)(b->archive + t->offset + (size_t)t->rows * stored) + (size_t)first * (padded / t->group);
+  areole_matrix_init(m, levels, source, widened ? codes : source, norms, rows, t->columns, t->group, t->bits,
+                     b->scratch);
 }
 
 static void matrix(builder *b, uint32_t rows, uint32_t columns, areole_matrix *m) {
@@ -153,8 +161,15 @@ static void table(builder *b, const areole_tensor *t, areole_table *out) {
   need_scratch(b, (uint64_t)padded * 4 + 4096);
   if (!b->scratch) return;
   const uint8_t *codes = b->archive + t->offset;
-  areole_table filled = {codes,    (const uint16_t *)(const void *)(codes + (size_t)t->rows * stored), levels, t->rows, t->columns,
-                         t->group, padded / t->group,                                                  stored, t->bits};
+  areole_table filled = {codes,
+                         (const uint16_t *)(const void *)(codes + (size_t)t->rows * stored),
+                         levels,
+                         t->rows,
+                         t->columns,
+                         t->group,
+                         padded / t->group,
+                         stored,
+                         t->bits};
   *out = filled;
 }
 
@@ -268,8 +283,10 @@ static uint32_t *build_gather(builder *b, uint32_t n) {
   for (uint32_t i = 0; !b->status && i < n; i++) {
     float value;
     memcpy(&value, b->archive + t->offset + 4 * i, 4);
-    if (!(value >= 0.0f) || value >= (float)n) b->status = AREOLE_BAD_TENSOR;
-    else if (indices) indices[i] = (uint32_t)value;
+    if (!(value >= 0.0f) || value >= (float)n)
+      b->status = AREOLE_BAD_TENSOR;
+    else if (indices)
+      indices[i] = (uint32_t)value;
   }
   return indices;
 }
@@ -311,8 +328,10 @@ static void build_heads(builder *b) {
     uint16_t half;
     memcpy(&half, b->archive + manifest->offset + 2 * i, 2);
     float code = f16_value(half);
-    if (code != 1.0f && code != 2.0f && code != 3.0f) b->status = AREOLE_BAD_TENSOR;
-    else build_head(b, (uint32_t)code, &b->model->heads[i]);
+    if (code != 1.0f && code != 2.0f && code != 3.0f)
+      b->status = AREOLE_BAD_TENSOR;
+    else
+      build_head(b, (uint32_t)code, &b->model->heads[i]);
   }
   b->model->head_count = count;
 }
@@ -369,13 +388,14 @@ int32_t areole_model_size(const areole_geometry *geometry, const areole_tensor *
                           const uint8_t *archive, uint32_t archive_bytes, uint32_t *bytes) {
   uint64_t model_bytes = 0, scratch_bytes = 0;
   if (!geometry || !tensors || !archive || !bytes) return AREOLE_BAD_ARGUMENT;
-  int32_t status = measure(geometry, tensors, count, (uint8_t *)(uintptr_t)archive, archive_bytes, &model_bytes, &scratch_bytes);
+  int32_t status =
+      measure(geometry, tensors, count, (uint8_t *)(uintptr_t)archive, archive_bytes, &model_bytes, &scratch_bytes);
   if (!status) *bytes = (uint32_t)(model_bytes + scratch_bytes);
   return status;
 }
 
-int32_t areole_model_init(void *arena, uint32_t arena_bytes, const areole_geometry *geometry, const areole_tensor *tensors,
-                          uint32_t count, uint8_t *archive, uint32_t archive_bytes) {
+int32_t areole_model_init(void *arena, uint32_t arena_bytes, const areole_geometry *geometry,
+                          const areole_tensor *tensors, uint32_t count, uint8_t *archive, uint32_t archive_bytes) {
   uint64_t model_bytes = 0, scratch_bytes = 0;
   if (!arena || !geometry || !tensors || !archive) return AREOLE_BAD_ARGUMENT;
   /* The whole walk once without touching anything, so that a bad table leaves the archive unrepacked. */
@@ -429,7 +449,8 @@ int32_t areole_kernel_race_size(const areole_model *model, uint32_t *bytes) {
   return AREOLE_OK;
 }
 
-int32_t areole_kernel_race(const areole_model *model, uint32_t pairs, uint32_t rounds, void *work, uint32_t work_bytes) {
+int32_t areole_kernel_race(const areole_model *model, uint32_t pairs, uint32_t rounds, void *work,
+                           uint32_t work_bytes) {
   uint32_t needed;
   int32_t status = areole_kernel_race_size(model, &needed);
   if (!status && (!work || !rounds)) status = AREOLE_BAD_ARGUMENT;
@@ -439,7 +460,8 @@ int32_t areole_kernel_race(const areole_model *model, uint32_t pairs, uint32_t r
   areole_matrix m = model->blocks[0].q_proj;
   areole_arena a = {work, 0};
   areole_levels *levels = arena_take(&a, sizeof(areole_levels));
-  areole_input in = {arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * m.group * 4), 0, 0, AREOLE_TILE, m.group, m.levels->width};
+  areole_input in = {
+      arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * m.group * 4), 0, 0, AREOLE_TILE, m.group, m.levels->width};
   in.sums = arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * 4);
   in.scales = arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * 4);
   float *y = arena_take(&a, (uint64_t)AREOLE_TILE * round_up(m.rows, 16) * 4);

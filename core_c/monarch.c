@@ -5,7 +5,8 @@
 #include "kernels.h"
 
 /* out (rows, n) = x (rows, inner) times y (inner, n); 32 columns of a row at a time. */
-static AREOLE_NOINLINE void product(const float *x, const float *y, uint32_t rows, uint32_t inner, uint32_t n, float *out) {
+static AREOLE_NOINLINE void product(const float *x, const float *y, uint32_t rows, uint32_t inner, uint32_t n,
+                                    float *out) {
   for (uint32_t column = 0; column < n;) {
     if (n - column >= 32) {
       for (uint32_t r = 0; r < rows; r++) {
@@ -43,7 +44,8 @@ static AREOLE_NOINLINE void product(const float *x, const float *y, uint32_t row
   }
 }
 
-void areole_kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim, float *work, float *out) {
+void areole_kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim, float *work,
+                 float *out) {
   product(z, b, a_dim, b_dim, b_dim, work);
   product(at, work, a_dim, a_dim, b_dim, out);
 }

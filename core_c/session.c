@@ -17,12 +17,13 @@ struct areole_session {
   session_state *state; /* first of the bytes that a snapshot copies: state, histories, pools */
   uint32_t state_bytes, ring_base, ring, slots, magic;
   const areole_model *model;
-  areole_cache *caches;  /* (layers,) */
-  float *histories;      /* (layers, qkv_taps - 1, q + k + v), oldest first */
-  float *engram_values;  /* (sites, engram history, d_model), oldest first */
+  areole_cache *caches; /* (layers,) */
+  float *histories;     /* (layers, qkv_taps - 1, q + k + v), oldest first */
+  float *engram_values; /* (sites, engram history, d_model), oldest first */
   float *pools[AREOLE_MAX_HEADS];
   /* Scratch of one batch. */
-  float *lanes, *u, *x, *z, *maps, *qkv, *tapped, *gate, *attention, *out, *cell, *hash_rows, *engram_key, *engram_value;
+  float *lanes, *u, *x, *z, *maps, *qkv, *tapped, *gate, *attention, *out, *cell, *hash_rows, *engram_key,
+      *engram_value;
   float *multipliers, *cosine, *sine, *logits, *pool_work, *rotate_work, *mlp_work;
   void *attention_work;
   areole_input input;
@@ -51,8 +52,8 @@ static void input_size(const areole_model *model, uint32_t *padded, uint32_t *gr
   const areole_block *b = model->blocks;
   *padded = *groups = 0;
   for (uint32_t l = 0; l < g->layers; l++, b++) {
-    const areole_matrix *all[] = {&b->q_proj, &b->k_proj, &b->v_proj, &b->gate_proj, &b->out_proj, &b->phi_pre, &b->phi_post,
-                                  &b->phi_res, &model->embedding};
+    const areole_matrix *all[] = {&b->q_proj,  &b->k_proj,   &b->v_proj,  &b->gate_proj,    &b->out_proj,
+                                  &b->phi_pre, &b->phi_post, &b->phi_res, &model->embedding};
     for (uint32_t i = 0; i < sizeof all / sizeof *all; i++) {
       if (all[i]->groups * all[i]->group > *padded) *padded = all[i]->groups * all[i]->group;
       if (all[i]->groups > *groups) *groups = all[i]->groups;
@@ -67,8 +68,8 @@ static void input_size(const areole_model *model, uint32_t *padded, uint32_t *gr
   }
 }
 
-static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *model, uint32_t capacity, uint32_t max_tokens,
-                       uint32_t window) {
+static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *model, uint32_t capacity,
+                       uint32_t max_tokens, uint32_t window) {
   const areole_geometry *g = &model->g;
   widths w = widths_of(g);
   uint32_t d = g->d_model, m = AREOLE_BATCH, padded, groups, most_rows = 0;
@@ -135,8 +136,8 @@ static int32_t check_options(const areole_model *model, uint32_t capacity, uint3
   return AREOLE_OK;
 }
 
-int32_t areole_session_size(const areole_model *model, uint32_t prefix_capacity, uint32_t max_tokens, uint32_t kv_window,
-                            uint32_t *bytes) {
+int32_t areole_session_size(const areole_model *model, uint32_t prefix_capacity, uint32_t max_tokens,
+                            uint32_t kv_window, uint32_t *bytes) {
   areole_session s;
   areole_arena a = {0, 0};
   int32_t status = check_options(model, prefix_capacity, max_tokens, kv_window);
@@ -159,7 +160,8 @@ int32_t areole_session_init(void *arena, uint32_t arena_bytes, const areole_mode
   areole_arena a = {arena, 0};
   memset(s, 0, sizeof *s);
   lay_out(s, &a, model, prefix_capacity, max_tokens, kv_window);
-  session_state state = {AREOLE_SESSION_MAGIC, model->g.layers, model->g.d_model, prefix_capacity, max_tokens, kv_window, 0, 0, {0}};
+  session_state state = {
+      AREOLE_SESSION_MAGIC, model->g.layers, model->g.d_model, prefix_capacity, max_tokens, kv_window, 0, 0, {0}};
   *s->state = state;
   s->magic = AREOLE_SESSION_MAGIC;
   /* A batch that does not fill its last tile of six runs whatever the tile held. */
@@ -188,9 +190,13 @@ int32_t areole_session_reset(areole_session *s) {
   return AREOLE_OK;
 }
 
-int32_t areole_session_position(const areole_session *s) { return valid(s) ? (int32_t)s->state->position : AREOLE_BAD_ARGUMENT; }
+int32_t areole_session_position(const areole_session *s) {
+  return valid(s) ? (int32_t)s->state->position : AREOLE_BAD_ARGUMENT;
+}
 
-int32_t areole_session_pinned(const areole_session *s) { return valid(s) ? (int32_t)s->state->pinned : AREOLE_BAD_ARGUMENT; }
+int32_t areole_session_pinned(const areole_session *s) {
+  return valid(s) ? (int32_t)s->state->pinned : AREOLE_BAD_ARGUMENT;
+}
 
 /* ---- one batch ---- */
 
@@ -234,8 +240,8 @@ static uint32_t visible_runs(const batch *b, const areole_block *block, uint32_t
 }
 
 /* y = x times m transposed, preparing the input unless the last one still fits. */
-static void apply(batch *b, const areole_matrix *m, const float *x, uint32_t stride, const float *multipliers, int same_input,
-                  float *y, uint32_t y_stride) {
+static void apply(batch *b, const areole_matrix *m, const float *x, uint32_t stride, const float *multipliers,
+                  int same_input, float *y, uint32_t y_stride) {
   areole_input *in = &b->s->input;
   if (!same_input || in->group != m->group || in->width != m->levels->width)
     areole_input_prepare(in, m, x, stride, b->count, multipliers, b->s->rotate_work);
@@ -257,7 +263,8 @@ static AREOLE_NOINLINE void embed(batch *b) {
     for (uint32_t i = 0; i < d; i += 4) {
       vec value = v_mul(v_load(row + i), root);
       v_store(cell + i, value);
-      for (uint32_t lane = 0; lane < b->g->lanes; lane++) v_store(b->s->lanes + ((size_t)t * b->g->lanes + lane) * d + i, value);
+      for (uint32_t lane = 0; lane < b->g->lanes; lane++)
+        v_store(b->s->lanes + ((size_t)t * b->g->lanes + lane) * d + i, value);
     }
   }
   add_cells(b, 0, b->s->cell);
@@ -282,8 +289,8 @@ static AREOLE_NOINLINE void tap_row(const float *tap, const float *past, uint32_
 }
 
 /* out (columns,) = sum_j taps[j] * rows[t - j * dilation] over what position t sees; row is t's. */
-static void add_taps(const batch *b, const areole_block *block, uint32_t t, const float *row, uint32_t stride, uint32_t columns,
-                     const float *taps, uint32_t tap_count, uint32_t dilation, float *out) {
+static void add_taps(const batch *b, const areole_block *block, uint32_t t, const float *row, uint32_t stride,
+                     uint32_t columns, const float *taps, uint32_t tap_count, uint32_t dilation, float *out) {
   tap_row(taps, row, columns, 1, out);
   for (uint32_t j = 1; j < tap_count; j++) {
     uint32_t back = j * dilation;
@@ -325,7 +332,8 @@ static AREOLE_NOINLINE void add_engram(batch *b, uint32_t site) {
     float *x = s->x + (size_t)t * d, *value = s->out;
     float score = f_dot(u, key, d) * f_inverse_rms(u, d) * f_inverse_rms(key, d) * areole_inverse_sqrt(d);
     vec alpha = v_splat(f_sigmoid(score));
-    add_taps(b, 0, b->first + t, values + (size_t)(history + t) * d, d, d, e->taps, g->engram_taps, g->engram_dilation, value);
+    add_taps(b, 0, b->first + t, values + (size_t)(history + t) * d, d, d, e->taps, g->engram_taps, g->engram_dilation,
+             value);
     for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(u + i), v_mul(alpha, v_load(value + i))));
   }
   memcpy(past, values + (size_t)b->count * d, (size_t)history * d * 4);
@@ -391,7 +399,8 @@ static AREOLE_NOINLINE void attend(batch *b, uint32_t layer) {
       areole_attention(cache, h, runs, count, rows + (size_t)t * all + h * group * g->qk_dim, group, s->attention_work,
                        out + h * group * g->v_dim);
     uint32_t i = 0;
-    for (; i + 4 <= b->w.out; i += 4) v_store(out + i, v_mul(v_load(out + i), v_sigmoid_with(v_load(gate + i), &constants)));
+    for (; i + 4 <= b->w.out; i += 4)
+      v_store(out + i, v_mul(v_load(out + i), v_sigmoid_with(v_load(gate + i), &constants)));
     for (; i < b->w.out; i++) out[i] = out[i] * f_sigmoid(gate[i]);
   }
   apply(b, &block->out_proj, s->attention, b->w.out, 0, 0, s->out, d);
@@ -418,8 +427,10 @@ static AREOLE_NOINLINE void run_block(batch *b, uint32_t layer) {
     areole_sinkhorn(logits, n, map + 2 * n);
     areole_lanes_gather(s->lanes + (size_t)t * flat, map, n, d, s->u + (size_t)t * d);
   }
-  if (block->site >= 0) add_engram(b, (uint32_t)block->site);
-  else memcpy(s->x, s->u, (size_t)b->count * d * 4);
+  if (block->site >= 0)
+    add_engram(b, (uint32_t)block->site);
+  else
+    memcpy(s->x, s->u, (size_t)b->count * d * 4);
   for (uint32_t t = 0; t < b->count; t++) areole_norm(s->x + (size_t)t * d, block->norm_in, d, s->z + (size_t)t * d);
   attend(b, layer);
   vec gate = v_splat(block->attn_gate);
@@ -429,7 +440,8 @@ static AREOLE_NOINLINE void run_block(batch *b, uint32_t layer) {
     for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(x + i), v_mul(gate, v_load(z + i))));
     areole_norm(x, block->pre_hada, d, z);
     areole_monarch_add(&block->mlp, z, d, s->mlp_work, x);
-    areole_lanes_update(s->lanes + (size_t)t * flat, map + 2 * n, map + n, x, s->u + (size_t)t * d, n, d, s->cell + (size_t)t * d);
+    areole_lanes_update(s->lanes + (size_t)t * flat, map + 2 * n, map + n, x, s->u + (size_t)t * d, n, d,
+                        s->cell + (size_t)t * d);
   }
   add_cells(b, layer + 1, s->cell);
 }
@@ -446,7 +458,13 @@ static AREOLE_NOINLINE void head(batch *b, uint32_t t, float *logits) {
 
 /* Feeds up to AREOLE_BATCH tokens. */
 static void run_batch(areole_session *s, const uint32_t *tokens, uint32_t count, int pin) {
-  batch b = {s, s->model, &s->model->g, tokens, count, s->state->position, s->state->pinned + (pin ? count : 0),
+  batch b = {s,
+             s->model,
+             &s->model->g,
+             tokens,
+             count,
+             s->state->position,
+             s->state->pinned + (pin ? count : 0),
              widths_of(&s->model->g)};
   uint32_t half = b.g->qk_dim / 2;
   for (uint32_t t = 0; t < count; t++)
@@ -503,8 +521,10 @@ static uint32_t cache_bytes(const areole_session *s, const session_state *state,
                                (uint8_t *)(c->value_scales + (size_t)h * c->slots + first)};
         uint32_t sizes[4] = {n * c->qk_dim, n * c->v_padded, n * 4, n * 4};
         for (int i = 0; i < 4; i++) {
-          if (bytes && load) memcpy(sources[i], bytes + total, sizes[i]);
-          else if (bytes) memcpy(bytes + total, sources[i], sizes[i]);
+          if (bytes && load)
+            memcpy(sources[i], bytes + total, sizes[i]);
+          else if (bytes)
+            memcpy(bytes + total, sources[i], sizes[i]);
           total += sizes[i];
         }
       }

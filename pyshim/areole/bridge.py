@@ -59,7 +59,8 @@ def start(core_exports: Any, memory: Any, address: int, nbytes: int, name: str) 
     from .core.pyodide import PyodideCore  # needs `js`, which only Pyodide has
 
     core = PyodideCore(core_exports, (address, nbytes))
-    return Bridge(Model.adopt(core, address, nbytes, name))
+    model = Model.adopt(core, address, nbytes, name)
+    return Bridge(model, model.choose_kernels())
 
 
 class Run:
@@ -99,20 +100,21 @@ class Run:
 
 
 class Bridge:
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, kernels: str = "dots") -> None:
+        self._model, self._kernels = model, kernels
         self._needle: Needle | None = None
         self._closed = False
 
     @_answering
     def info(self) -> str:
-        """{"type": "info", "flavor", "memory_bytes", "max_tokens", "kv_window", "archive"}."""
+        """{"type": "info", "flavor", "kernels", "memory_bytes", "max_tokens", "kv_window", "archive"}."""
         self._open()
         geometry, core = self._model.geometry, self._model.core
         return _text(
             {
                 "type": "info",
                 "flavor": core.flavor,
+                "kernels": self._kernels,
                 "memory_bytes": core.memory_bytes,
                 "max_tokens": geometry.max_seq,
                 "kv_window": geometry.kv_window,

@@ -27,8 +27,11 @@ def evaluate(model: Model, request: Mapping[str, object]) -> dict[str, object]:
     if not isinstance(ids, list) or not ids or not all(isinstance(i, int) for i in ids):
         raise RequestError("request_option", "golden needs `ids`, a list of token ids", {"got": type(ids).__name__})
     if not isinstance(prefix, int) or not 0 <= prefix <= len(ids) or not isinstance(positions, list):
-        raise RequestError("request_option", f"golden needs a `prefix` of 0 to {len(ids)} tokens and a list of `positions`",
-                           {"prefix": prefix})
+        raise RequestError(
+            "request_option",
+            f"golden needs a `prefix` of 0 to {len(ids)} tokens and a list of `positions`",
+            {"prefix": prefix},
+        )
     vocab = model.geometry.out_vocab
     window = None if request.get("window", True) else 0
     wanted = set(positions)
@@ -48,7 +51,10 @@ def evaluate(model: Model, request: Mapping[str, object]) -> dict[str, object]:
         heads = {name: session.head(name).tolist() for _, name in model.archive.heads}
         result: dict[str, object] = {
             "logits": base64.b64encode(b"".join(rows[p] for p in positions)).decode("ascii"),
-            "argmax": argmax.tolist(), "heads": heads, "sha256": digest.hexdigest(), "flavor": model.core.flavor,
+            "argmax": argmax.tolist(),
+            "heads": heads,
+            "sha256": digest.hexdigest(),
+            "flavor": model.core.flavor,
         }
         if "confidence" in heads:
             result["pooled"] = base64.b64encode(session.pooled().tobytes()).decode("ascii")

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import os
 import struct
+import time
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -22,6 +23,8 @@ from .errors import ContextFullError, CoreError, RequestError
 from .tokenizer import Tokenizer
 
 HEAD_CODES = {"embedding": 1, "confidence": 2, "router": 3}
+# A browser's clock may tick in tenths of a millisecond only.
+_RACE_SECONDS, _RACE_MOST_ROUNDS, _RACE_TRIES = 0.001, 256, 3
 _DENSE = {"f16": DTYPES["f16"], "f32": DTYPES["f32"], "cq": DTYPES["cq"]}
 
 
@@ -49,10 +52,18 @@ def geometry_struct(archive: Archive) -> bytes:
     """The core's areole_geometry of an archive."""
     g = archive.geometry
     mask = sum(1 << layer for layer in g.global_layers)
-    fields: dict[str, object] = {name: getattr(g, name) for name, _, _ in STRUCTS["areole_geometry"] if hasattr(g, name)}
+    fields: dict[str, object] = {
+        name: getattr(g, name) for name, _, _ in STRUCTS["areole_geometry"] if hasattr(g, name)
+    }
     fields.update(
-        global_mask_lo=mask & 0xFFFFFFFF, global_mask_hi=mask >> 32, engram_order_count=len(g.engram_orders),
-        engram_site_count=len(g.engram_sites), codebook_group=archive.base_group, cb2=archive.cb2, cb3=archive.cb3, cb4=archive.cb4,
+        global_mask_lo=mask & 0xFFFFFFFF,
+        global_mask_hi=mask >> 32,
+        engram_order_count=len(g.engram_orders),
+        engram_site_count=len(g.engram_sites),
+        codebook_group=archive.base_group,
+        cb2=archive.cb2,
+        cb3=archive.cb3,
+        cb4=archive.cb4,
     )
     return _pack("areole_geometry", fields)
 
@@ -94,7 +105,10 @@ class Model:
             size = int.from_bytes(core.read(out, 4), "little")
             arena = core.alloc(size)
             try:
-                check(core.call("areole_model_init", arena, size, scratch, tensors, count, address, nbytes), f"loading {name}")
+                check(
+                    core.call("areole_model_init", arena, size, scratch, tensors, count, address, nbytes),
+                    f"loading {name}",
+                )
             except CoreError:
                 core.free(arena)
                 raise
@@ -137,11 +151,48 @@ class Model:
             raise RequestError("request_closed", "this model was closed; load it again to use it")
         return self._arena
 
-    def session(self, *, prefix_capacity: int = 0, max_tokens: int | None = None, kv_window: int | None = None) -> Session:
+    def choose_kernels(self, clock: Callable[[], float] = time.perf_counter) -> str:
+        """Times the core's two ways to the same products on this processor and keeps the faster: "dots" or "pairs".
+
+        Results are the same bits either way. Takes some 20 ms, during which the kernels are compiled to the end.
+        """
+        core = self.core
+        if core.flavor != "relaxed":
+            return "pairs" if core.call("areole_model_use_pairs", self.arena, 1) == 1 else "dots"
+        out = core.alloc(64)
+        try:
+            check(core.call("areole_kernel_race_size", self.arena, out), "timing the kernels")
+            size = int.from_bytes(core.read(out, 4), "little")
+        finally:
+            core.free(out)
+        work = core.alloc(size)
+
+        def seconds(pairs: int, rounds: int) -> float:
+            start = clock()
+            check(core.call("areole_kernel_race", self.arena, pairs, rounds, work, size), "timing the kernels")
+            return clock() - start
+
+        try:
+            rounds = 1
+            while rounds < _RACE_MOST_ROUNDS and seconds(0, rounds) < _RACE_SECONDS:
+                rounds *= 2
+            best = [min(seconds(pairs, rounds) for _ in range(_RACE_TRIES)) for pairs in (0, 1, 0, 1)]
+        finally:
+            core.free(work)
+        pairs = min(best[1], best[3]) < min(best[0], best[2])
+        return "pairs" if core.call("areole_model_use_pairs", self.arena, int(pairs)) == 1 else "dots"
+
+    def session(
+        self, *, prefix_capacity: int = 0, max_tokens: int | None = None, kv_window: int | None = None
+    ) -> Session:
         """A new empty session for at most `prefix_capacity` pinned tokens and `max_tokens` in all (default: all that
         the model was made for); `kv_window` None is the archive's, 0 is none."""
-        return Session(self, prefix_capacity, max_tokens or self.geometry.max_seq,
-                       self.geometry.kv_window if kv_window is None else kv_window)
+        return Session(
+            self,
+            prefix_capacity,
+            max_tokens or self.geometry.max_seq,
+            self.geometry.kv_window if kv_window is None else kv_window,
+        )
 
     def close(self) -> None:
         """Closes the sessions and frees the memory. Closing twice is allowed."""
@@ -156,7 +207,9 @@ class Model:
     def __enter__(self) -> Model:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -186,12 +239,19 @@ class Session:
         self._out = core.alloc(64 + 8 * 256)
         self._arena = self._logits = 0
         try:
-            check(core.call("areole_session_size", model.arena, prefix_capacity, max_tokens, kv_window, self._out), "a session")
+            check(
+                core.call("areole_session_size", model.arena, prefix_capacity, max_tokens, kv_window, self._out),
+                "a session",
+            )
             size = int.from_bytes(core.read(self._out, 4), "little")
             self._logits = core.alloc(g.out_vocab * 4)
             self._arena = core.alloc(size)
-            check(core.call("areole_session_init", self._arena, size, model.arena, prefix_capacity, max_tokens, kv_window),
-                  "a session")
+            check(
+                core.call(
+                    "areole_session_init", self._arena, size, model.arena, prefix_capacity, max_tokens, kv_window
+                ),
+                "a session",
+            )
         except CoreError:
             for address in (self._arena, self._logits, self._out):
                 if address:
@@ -233,7 +293,7 @@ class Session:
         if count > room:
             raise ContextFullError(
                 "context_full",
-                f"{count} more tokens do not fit: {room} of {self.prefix_capacity if pin else self.max_tokens} are left;"
+                f"{count} more tokens do not fit: {room} of {self.prefix_capacity if pin else self.max_tokens} left;"
                 " reset the conversation, or make the session larger",
                 {"needed": count, "available": room},
             )
@@ -242,7 +302,10 @@ class Session:
         try:
             core.write(address, memoryview(words).cast("B"))
             flags = (FLAGS["pin"] if pin else 0) | (FLAGS["logits_last"] if logits else 0)
-            check(core.call("areole_prefill", self._arena, address, count, flags, self._logits if logits else 0), "prefill")
+            check(
+                core.call("areole_prefill", self._arena, address, count, flags, self._logits if logits else 0),
+                "prefill",
+            )
         finally:
             core.free(address)
         self._has_logits = logits
@@ -269,7 +332,8 @@ class Session:
         status = core.call("areole_decode", self._arena, token, self._logits)
         if status == -5:
             raise ContextFullError(
-                "context_full", f"the context of {self.max_tokens} tokens is full: reset the conversation",
+                "context_full",
+                f"the context of {self.max_tokens} tokens is full: reset the conversation",
                 {"needed": 1, "available": 0},
             )
         check(status, f"decoding token {token}")
@@ -287,7 +351,9 @@ class Session:
         ids = self._out + 64
         count = check(core.call("areole_top", self._logits, self.model.geometry.out_vocab, k, ids, ids + 4 * k), "top")
         raw = core.read(ids, 8 * k)
-        return list(zip(struct.unpack_from(f"<{count}I", raw), struct.unpack_from(f"<{count}f", raw, 4 * k), strict=True))
+        return list(
+            zip(struct.unpack_from(f"<{count}I", raw), struct.unpack_from(f"<{count}f", raw, 4 * k), strict=True)
+        )
 
     def logits(self) -> array[float]:
         """The (out_vocab,) logits of what follows the last token."""
@@ -298,8 +364,11 @@ class Session:
     def logit(self, token: int) -> float:
         """One of the logits."""
         if not 0 <= token < self.model.geometry.out_vocab:
-            raise CoreError("core_bad_token", f"token {token} is outside the {self.model.geometry.out_vocab} of the output",
-                            {"got": token, "needed": self.model.geometry.out_vocab})
+            raise CoreError(
+                "core_bad_token",
+                f"token {token} is outside the {self.model.geometry.out_vocab} of the output",
+                {"got": token, "needed": self.model.geometry.out_vocab},
+            )
         return float(struct.unpack("<f", self._need_logits().read(self._logits + 4 * token, 4))[0])
 
     def probability(self, token: int) -> float:
@@ -322,7 +391,7 @@ class Session:
             core.free(address)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Back to a snapshot of this session or of one with the same sizes; CoreError("core_bad_snapshot") otherwise."""
+        """Back to a snapshot of this session or one of the same sizes; CoreError("core_bad_snapshot") otherwise."""
         core = self._core
         address = core.alloc(len(snapshot.data))
         try:
@@ -341,7 +410,9 @@ class Session:
         """The pooled vector of a head and its output."""
         core = self._core
         if head not in HEAD_CODES:
-            raise RequestError("request_option", f"there is no head called {head!r}: use {', '.join(HEAD_CODES)}", {"got": head})
+            raise RequestError(
+                "request_option", f"there is no head called {head!r}: use {', '.join(HEAD_CODES)}", {"got": head}
+            )
         code = HEAD_CODES[head]
         count = check(core.call("areole_pool", self._arena, code, 0, 0), f"the {head} head")
         outputs = self.model.archive.by_name[f"heads.{head}.proj"].shape[0]
@@ -379,7 +450,9 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 

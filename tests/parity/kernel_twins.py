@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 F = NDArray[np.float32]
 f32 = np.float32
 MAGIC = f32(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer, half to even
-EXP_POLYNOMIAL = [f32(c) for c in (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                                   5.0000001201e-1)]
+EXP_POLYNOMIAL = [
+    f32(c)
+    for c in (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+]
 
 
 def exp(x: F) -> F:
@@ -60,8 +62,8 @@ def sum_products(x: F, y: F) -> np.float32:
     while at + 16 <= n:
         sums += (x[at : at + 16] * y[at : at + 16]).reshape(4, 4)
         at += 16
-    for at in range(at, n, 4):
-        sums[0] += x[at : at + 4] * y[at : at + 4]
+    for rest in range(at, n, 4):
+        sums[0] += x[rest : rest + 4] * y[rest : rest + 4]
     total = sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3]))
     for i in range(n, len(x)):
         total = total + x[i] * y[i]
@@ -81,7 +83,9 @@ def rotate(x: F, group: int) -> F:
     groups = np.pad(x, (0, -len(x) % group)).reshape(-1, group).astype(f32)
     for stride in [4, 8, 1, 2, *(2**k for k in range(4, group.bit_length() - 1))]:
         pairs = groups.reshape(len(groups), -1, 2, stride)
-        groups = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], 2).reshape(len(groups), group)
+        groups = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], 2).reshape(
+            len(groups), group
+        )
     return groups
 
 

@@ -23,7 +23,9 @@ def sized(core: Core, geometry: bytes, table: bytes, count: int, archive: bytes)
         at = address + (len(archive) + 63) // 64 * 64
         core.write(at, geometry)
         core.write(at + len(geometry), table)
-        return core.call("areole_model_size", at, at + len(geometry), count, address, len(archive), at + len(geometry) + len(table))
+        return core.call(
+            "areole_model_size", at, at + len(geometry), count, address, len(archive), at + len(geometry) + len(table)
+        )
     finally:
         core.free(address)
 
@@ -39,9 +41,28 @@ def offset_of(field: str) -> int:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("vocab", 0), ("out_vocab", 1 << 30), ("d_model", 0), ("d_model", 190), ("heads", 5), ("kv_heads", 0), ("layers", 0),
-     ("layers", 65), ("qk_dim", 23), ("v_dim", 0), ("max_seq", 0), ("hada_n", 255), ("hada_n", 64), ("lanes", 0), ("lanes", 9),
-     ("engram_slots", 0), ("engram_tables", 3), ("engram_sub_dim", 7), ("engram_order_count", 5), ("engram_site_count", 17)],
+    [
+        ("vocab", 0),
+        ("out_vocab", 1 << 30),
+        ("d_model", 0),
+        ("d_model", 190),
+        ("heads", 5),
+        ("kv_heads", 0),
+        ("layers", 0),
+        ("layers", 65),
+        ("qk_dim", 23),
+        ("v_dim", 0),
+        ("max_seq", 0),
+        ("hada_n", 255),
+        ("hada_n", 64),
+        ("lanes", 0),
+        ("lanes", 9),
+        ("engram_slots", 0),
+        ("engram_tables", 3),
+        ("engram_sub_dim", 7),
+        ("engram_order_count", 5),
+        ("engram_site_count", 17),
+    ],
 )
 def test_bad_geometry(core: Core, tiny_archive: Archive, tiny_path: Path, field: str, value: int) -> None:
     geometry = bytearray(geometry_struct(tiny_archive))
@@ -54,15 +75,28 @@ def test_bad_geometry(core: Core, tiny_archive: Archive, tiny_path: Path, field:
 
 @pytest.mark.parametrize(
     "change",
-    [lambda t, i: (9, *t[1:]), lambda t, i: (t[0], t[1] + (1 << 31), *t[2:]), lambda t, i: (*t[:2], t[2] + 2, *t[3:]),
-     lambda t, i: (*t[:3], t[3] + 1, *t[4:]), lambda t, i: (*t[:4], 0, *t[5:])],
+    [
+        lambda t, i: (9, *t[1:]),
+        lambda t, i: (t[0], t[1] + (1 << 31), *t[2:]),
+        lambda t, i: (*t[:2], t[2] + 2, *t[3:]),
+        lambda t, i: (*t[:3], t[3] + 1, *t[4:]),
+        lambda t, i: (*t[:4], 0, *t[5:]),
+    ],
 )
 @pytest.mark.parametrize("record", [0, 1, 3, 40, 100, -1])
-def test_bad_table(core: Core, tiny_archive: Archive, tiny_path: Path, record: int, change: Callable[..., tuple[int, ...]]) -> None:
+def test_bad_table(
+    core: Core, tiny_archive: Archive, tiny_path: Path, record: int, change: Callable[..., tuple[int, ...]]
+) -> None:
     table, count = tensor_table(tiny_archive)
     words = [list(w) for w in struct.iter_unpack("<7I", table)]
     words[record] = list(change(tuple(words[record]), record))
-    status = sized(core, geometry_struct(tiny_archive), b"".join(struct.pack("<7I", *w) for w in words), count, tiny_path.read_bytes())
+    status = sized(
+        core,
+        geometry_struct(tiny_archive),
+        b"".join(struct.pack("<7I", *w) for w in words),
+        count,
+        tiny_path.read_bytes(),
+    )
     assert status == STATUSES["bad_tensor"]
 
 
@@ -71,7 +105,13 @@ def test_bad_group_or_width(core: Core, tiny_archive: Archive, tiny_path: Path, 
     table, count = tensor_table(tiny_archive)
     words = [list(w) for w in struct.iter_unpack("<7I", table)]
     words[0][5:] = group, bits
-    status = sized(core, geometry_struct(tiny_archive), b"".join(struct.pack("<7I", *w) for w in words), count, tiny_path.read_bytes())
+    status = sized(
+        core,
+        geometry_struct(tiny_archive),
+        b"".join(struct.pack("<7I", *w) for w in words),
+        count,
+        tiny_path.read_bytes(),
+    )
     assert status == STATUSES["bad_tensor"]
 
 

@@ -64,6 +64,8 @@ def check_argmax(model: Model, entry: dict, result: dict[str, object]) -> None:
     mine = np.array(result["argmax"])
     differ = np.nonzero(mine != np.array(entry["argmax"]))[0]
     assert len(differ) <= 0.03 * len(mine)
-    rows = decoded(evaluate(model, {"ids": entry["ids"], "prefix": entry["prefix_tokens"], "positions": differ.tolist()})["logits"])
+    rows = decoded(
+        evaluate(model, {"ids": entry["ids"], "prefix": entry["prefix_tokens"], "positions": differ.tolist()})["logits"]
+    )
     for row, position in zip(rows.reshape(len(differ), -1), differ, strict=True):
         assert row.max() - row[entry["argmax"][position]] < 0.5, int(position)

@@ -15,8 +15,24 @@ WIDTHS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 2}
 LEVELS = {
     2: [-1.506671, -0.451441, 0.452948, 1.509933],
     3: [-2.141248, -1.333716, -0.748398, -0.237740, 0.250045, 0.755587, 1.337983, 2.147636],
-    4: [-2.709990, -2.044456, -1.594757, -1.233336, -0.922214, -0.639537, -0.372664, -0.114451, 0.143806, 0.403989, 0.672693,
-        0.961405, 1.275526, 1.637059, 2.084426, 2.741014],
+    4: [
+        -2.709990,
+        -2.044456,
+        -1.594757,
+        -1.233336,
+        -0.922214,
+        -0.639537,
+        -0.372664,
+        -0.114451,
+        0.143806,
+        0.403989,
+        0.672693,
+        0.961405,
+        1.275526,
+        1.637059,
+        2.084426,
+        2.741014,
+    ],
     1: [-0.797885, 0.797885],
     5: [0.0, 1.224006, 0.0, -1.224006],
 }
@@ -85,7 +101,9 @@ def test_norm(core: Core, n: int) -> None:
         same_bits(memory.get(out, n), twins.norm(x, scale))
 
 
-@pytest.mark.parametrize(("columns", "group"), [(16, 16), (64, 32), (192, 64), (768, 128), (3072, 128), (200, 64), (512, 256), (7, 16)])
+@pytest.mark.parametrize(
+    ("columns", "group"), [(16, 16), (64, 32), (192, 64), (768, 128), (3072, 128), (200, 64), (512, 256), (7, 16)]
+)
 def test_rotate(core: Core, columns: int, group: int) -> None:
     x = normal(columns, columns)
     padded = -(-columns // group) * group
@@ -93,7 +111,12 @@ def test_rotate(core: Core, columns: int, group: int) -> None:
     with Memory(core) as memory:
         work = 8 * padded + 64 * groups + 4096
         out, sums, scales = memory.room(padded), memory.room(4 * groups), memory.room(4 * groups)
-        check(core.call("areole_kernel_rotate", memory.put(x), columns, group, out, sums, scales, memory.room(work), work), "rotate")
+        check(
+            core.call(
+                "areole_kernel_rotate", memory.put(x), columns, group, out, sums, scales, memory.room(work), work
+            ),
+            "rotate",
+        )
         values, total, scale = twins.quantise(twins.rotate(x, group))
         np.testing.assert_array_equal(memory.get(out, padded, np.int8), values.reshape(-1))
         np.testing.assert_array_equal(memory.get(sums, groups, np.int32), total)
@@ -106,7 +129,10 @@ def test_rotate_of_zeros(core: Core) -> None:
     """A group of zeros has no scale to divide by."""
     with Memory(core) as memory:
         out, sums, scales, work = memory.room(64), memory.room(4), memory.room(4), memory.room(8192)
-        check(core.call("areole_kernel_rotate", memory.put(np.zeros(64, f32)), 64, 64, out, sums, scales, work, 8192), "rotate")
+        check(
+            core.call("areole_kernel_rotate", memory.put(np.zeros(64, f32)), 64, 64, out, sums, scales, work, 8192),
+            "rotate",
+        )
         assert not memory.get(out, 64, np.int8).any() and memory.get(scales, 1)[0] == 0
 
 
@@ -116,7 +142,10 @@ def packed(codes: np.ndarray, width: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize(("rows", "columns", "group"), [(16, 128, 128), (37, 192, 64), (6, 40, 32), (96, 300, 128), (3, 512, 256), (20, 64, 16)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "group"),
+    [(16, 128, 128), (37, 192, 64), (6, 40, 32), (96, 300, 128), (3, 512, 256), (20, 64, 16)],
+)
 @pytest.mark.parametrize("tokens", [1, 2, 6, 13])
 def test_matmul(core: Core, bits: int, rows: int, columns: int, group: int, tokens: int) -> None:
     rng = np.random.default_rng(rows * columns + bits)
@@ -127,17 +156,24 @@ def test_matmul(core: Core, bits: int, rows: int, columns: int, group: int, toke
     norms[0, 0] = np.float16(3e-7)  # a subnormal half
     x = normal(tokens, tokens, columns)
     blob = np.frombuffer(packed(codes, WIDTHS[bits]).tobytes() + norms.tobytes(), np.uint8)
+    arguments = (len(blob), rows, columns, group, bits)
+    twin = twins.matmul(codes, norms, levels, bits, group, x)
     with Memory(core) as memory:
         size = memory.room(4)
-        arguments = (rows, columns, group, bits)
-        check(core.call("areole_kernel_matmul_size", *arguments, tokens, size), "size")
-        work = int(memory.get(size, 1, np.uint32)[0])
-        y = memory.room(4 * rows * tokens)
-        check(core.call("areole_kernel_matmul", memory.put(blob), len(blob), *arguments, memory.put(levels), memory.put(x), tokens, y,
-                        memory.room(work), work), "matmul")
-        got = memory.get(y, rows * tokens).reshape(tokens, rows)
-    same_bits(got, twins.matmul(codes, norms, levels, bits, group, x))
-    dense = ((levels[codes].reshape(rows, -1, group) * norms[..., None].astype(f32)) @ hadamard(group)).reshape(rows, padded)[:, :columns]
+        check(core.call("areole_kernel_matmul_size", *arguments[1:], tokens, size), "size")
+        nbytes = int(memory.get(size, 1, np.uint32)[0])
+        work, y = memory.room(nbytes), memory.room(4 * rows * tokens)
+        inputs = memory.put(levels), memory.put(x)
+        for pairs in (0, 1):
+            status = core.call(
+                "areole_kernel_matmul", memory.put(blob), *arguments, pairs, *inputs, tokens, y, work, nbytes
+            )
+            check(status, "matmul")
+            got = memory.get(y, rows * tokens).reshape(tokens, rows)
+            same_bits(got, twin)
+    dense = ((levels[codes].reshape(rows, -1, group) * norms[..., None].astype(f32)) @ hadamard(group)).reshape(
+        rows, padded
+    )[:, :columns]
     assert cosine(got.reshape(-1), (x @ dense.T).reshape(-1)) > 0.9997
 
 
@@ -146,7 +182,19 @@ def test_kron(core: Core, a: int, b: int) -> None:
     left, right, z = normal(1, a, a), normal(2, b, b), normal(3, a, b)
     with Memory(core) as memory:
         out = memory.room(4 * a * b)
-        check(core.call("areole_kernel_kron", memory.put(left.T.copy()), memory.put(right), memory.put(z), a, b, memory.room(4 * a * b), out), "kron")
+        check(
+            core.call(
+                "areole_kernel_kron",
+                memory.put(left.T.copy()),
+                memory.put(right),
+                memory.put(z),
+                a,
+                b,
+                memory.room(4 * a * b),
+                out,
+            ),
+            "kron",
+        )
         got = memory.get(out, a * b).reshape(a, b)
     same_bits(got, twins.kron(left, right, z))
     np.testing.assert_allclose(got, left.T.astype(np.float64) @ z @ right, rtol=1e-3, atol=1e-3)

@@ -8,6 +8,7 @@ row, and its 3- and 4-bit levels are 7-bit integers, which together measure 0.99
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +39,9 @@ def test_twin_quantised(tiny_archive: Archive, tiny_golden: Golden) -> None:
     assert cosine(logits, tiny_golden["logits"]).min() > 0.99999
     assert np.abs(cells - tiny_golden["cells"]).max() < 1e-4
     assert cosine(twin.run(ids, window=12, prefix=5)[0], tiny_golden["logits_window"]).min() > 0.99999
-    assert abs(twin.head_output(twin.pooled(cells, "confidence"), "confidence")[0] - tiny_golden["confidence"][0]) < 1e-4
+    assert (
+        abs(twin.head_output(twin.pooled(cells, "confidence"), "confidence")[0] - tiny_golden["confidence"][0]) < 1e-4
+    )
     assert cosine(twin.head_output(twin.pooled(cells, "embedding"), "embedding"), tiny_golden["embedding"]) > 0.99999
 
 
@@ -64,7 +67,9 @@ def test_window(tiny_model: Model, tiny_golden: Golden) -> None:
     """A 12-token window over 5 pinned tokens, the ring wrapped several times over."""
     ids = tiny_golden["ids"].tolist()
     with tiny_model.session(prefix_capacity=5, kv_window=12) as session:
-        logits = np.concatenate([rows(session.all_logits(ids[:5], pin=True), 5), rows(session.all_logits(ids[5:]), len(ids) - 5)])
+        logits = np.concatenate(
+            [rows(session.all_logits(ids[:5], pin=True), 5), rows(session.all_logits(ids[5:]), len(ids) - 5)]
+        )
     assert cosine(logits, tiny_golden["logits_window"]).min() > 0.9998
 
 
@@ -74,7 +79,9 @@ def test_batches_do_not_matter(tiny_model: Model, tiny_golden: Golden, window: i
     """The same bits for any way of cutting 200 tokens into batches, through a wrapped ring."""
     ids = (tiny_golden["ids"].tolist() * 5)[:200]
     with tiny_model.session(prefix_capacity=9, kv_window=window) as session:
-        whole = np.concatenate([rows(session.all_logits(ids[:9], pin=True), 9), rows(session.all_logits(ids[9:]), len(ids) - 9)])
+        whole = np.concatenate(
+            [rows(session.all_logits(ids[:9], pin=True), 9), rows(session.all_logits(ids[9:]), len(ids) - 9)]
+        )
         pool = session.pooled().tobytes()
         session.reset()
         parts, at, turn = [rows(session.all_logits(ids[:9], pin=True), 9)], 9, 0
@@ -128,6 +135,33 @@ def test_every_build_gives_the_same_bits(tiny_path: object, tiny_golden: Golden)
     assert list(seen) == ["native", "relaxed", "simd128"]
     assert seen["native"] == seen["relaxed"] == seen["simd128"]
     assert seen["native"]["sha256"] == TINY_SHA256
+
+
+def test_both_ways_to_the_products_are_the_same(tiny_model: Model, tiny_golden: Golden) -> None:
+    request = {"ids": tiny_golden["ids"].tolist(), "prefix": 5, "positions": [39]}
+    results = []
+    for pairs in (0, 1):
+        tiny_model.core.call("areole_model_use_pairs", tiny_model.arena, pairs)
+        results.append(evaluate(tiny_model, request))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("slow", ["dots", "pairs"])
+def test_the_faster_kernels_are_kept(tiny_path: Path, slow: str) -> None:
+    """With a clock that makes one of the two ways slow, the other is chosen."""
+    core = load_core("wasmtime")
+    now = 0.0
+    call = core.call
+
+    def timed(name: str, *args: int | float) -> int:
+        nonlocal now
+        if name == "areole_kernel_race":
+            now += args[2] * (1e-3 if (args[1] == 1) == (slow == "pairs") else 1e-4)
+        return call(name, *args)
+
+    with Model.load(tiny_path, core) as model:
+        core.call = timed  # type: ignore[method-assign]
+        assert model.choose_kernels(lambda: now) == ("pairs" if slow == "dots" else "dots")
 
 
 def test_golden_hash_is_of_the_logits(tiny_model: Model, tiny_golden: Golden) -> None:

@@ -165,8 +165,13 @@ class Twin:
         return out
 
     def attention(self, i: int, x: F, mask: NDArray[np.bool_]) -> F:
-        g, w = self.g, {k: self.w[f"layers.{i}.{k}"] for k in ("q_proj", "k_proj", "v_proj", "gate_proj", "out_proj",
-                                                                 "q_norm", "k_norm", "norm_in")}
+        g, w = (
+            self.g,
+            {
+                k: self.w[f"layers.{i}.{k}"]
+                for k in ("q_proj", "k_proj", "v_proj", "gate_proj", "out_proj", "q_norm", "k_norm", "norm_in")
+            },
+        )
         z = self.int8(zero_centred(x, w["norm_in"]))
         q, k, v = (z @ w[f"{name}_proj"].T for name in "qkv")
         if g.qkv_taps:
@@ -182,8 +187,10 @@ class Twin:
         return self.int8((out * sigmoid(z @ w["gate_proj"].T)).astype(np.float32)) @ w["out_proj"].T
 
     def mlp(self, i: int, x: F) -> F:
-        w = {k: self.w[f"layers.{i}.{k}"] for k in ("d1", "d2", "b2", "d3", "d4", "w1a", "w1b", "w2a", "w2b", "w3a",
-                                                     "w3b", "cond_v", "cond_u")}
+        w = {
+            k: self.w[f"layers.{i}.{k}"]
+            for k in ("d1", "d2", "b2", "d3", "d4", "w1a", "w1b", "w2a", "w2b", "w3a", "w3b", "cond_v", "cond_u")
+        }
         p1, p2 = self.w["hada_p1"].astype(int), self.w["hada_p2"].astype(int)
         cond = 1 + softmax(x @ w["cond_v"]) @ w["cond_u"]
         z = np.pad(x, ((0, 0), (0, self.g.hada_n - x.shape[1])))

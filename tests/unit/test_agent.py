@@ -1,4 +1,4 @@
-"""Needle over a scripted model: the result's shape, typed failures, conversations, and that nothing is left half done."""
+"""Needle over a scripted model: the result's shape, typed failures, conversations, and nothing left half done."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def test_a_list_that_closes_with_the_budget_counts() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "kind", "code", "confident"),
-    [(-1, "respond", None, False), (0, "respond", None, False), (1, "respond", None, False), (3, "respond", None, False),
-     (4, "respond", "truncated", False), (5, "call", "truncated", True)],
+    [(-1, "respond", None, False), (0, "respond", None, False), (1, "respond", None, False),
+     (3, "respond", None, False), (4, "respond", "truncated", False), (5, "call", "truncated", True)],
 )  # fmt: skip
 def test_budgets_too_small_for_anything(budget: int, kind: str, code: str | None, confident: bool) -> None:
     agent, _ = needle("<think></think>\n<tool_call>" + CALL)

@@ -17,7 +17,10 @@ TOOLS = render_tools(
     ]
 ).declared
 PARSER = CallParser(TOOLS)
-GOOD = '[{"name":"set_lights","arguments":{"room_name":"bed","level":2.0,"x":{"y":[1,null]}}},{"arguments":{},"name":"lock_door"}]'
+GOOD = (
+    '[{"name":"set_lights","arguments":{"room_name":"bed","level":2.0,"x":{"y":[1,null]}}},'
+    '{"arguments":{},"name":"lock_door"}]'
+)
 
 
 def test_names_come_back_as_declared_and_values_as_written() -> None:

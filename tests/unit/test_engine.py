@@ -1,4 +1,4 @@
-"""The loop, with a scripted session in place of a model: order of the parts, budgets, cancelling, what stays between turns.
+"""The loop, with a scripted session for a model: order of the parts, budgets, cancelling, what stays between turns.
 
 Scripts are what the model wants at each place of its turn; budgets and token counts are those of the official engine.
 """

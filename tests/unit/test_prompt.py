@@ -1,4 +1,4 @@
-"""The prompt: token counts of every recorded prefix, ids of whole recorded conversations, the rules one by one, and that
+"""The prompt: token counts of every recorded prefix, ids of recorded conversations, the rules one by one, and that
 nobody's text becomes a marker."""
 
 from __future__ import annotations
@@ -179,7 +179,8 @@ LINE = "date: 2026-09-18 Fri 09:41"
         ('{"user":"date: x","zeta":"date: y"}', "user: date: x"),
         ('{"user":"Sam\\nX; \\u00e9\\q"}', "user: Sam\nX; éq"),
         ('{"user":"Sam","user":"Bob"}', "user: Sam"),
-        ('{"user":null,"location":["x"],"device":{},"battery":""}', '{"user":null,"location":["x"],"device":{},"battery":""}'),
+        ('{"user":null,"location":["x"],"device":{}}', '{"user":null,"location":["x"],"device":{}}'),
+        ('{"battery":""}', '{"battery":""}'),
         ('{"date":"","user":"  Sam "}', "user:   Sam "),
         ('{"date":5}', "date: 5"),
         ('{"User":"Sam"}', '{"User":"Sam"}'),

@@ -85,4 +85,6 @@ def load_core(kind: str = "auto") -> Core:
         from .wasmtime import load_wasmtime
 
         return load_wasmtime(flavor="simd128" if kind == "wasmtime-simd128" else "relaxed")
-    raise CoreError("core_missing", f"there is no core called {kind!r}: use native, wasmtime or wasmtime-simd128", {"got": kind})
+    raise CoreError(
+        "core_missing", f"there is no core called {kind!r}: use native, wasmtime or wasmtime-simd128", {"got": kind}
+    )

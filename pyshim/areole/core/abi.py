@@ -179,13 +179,13 @@ int32_t areole_log_sum_exp(const float *values, uint32_t n, float *out);
 int32_t areole_kernel_exp(const float *x, uint32_t n, float *out);
 int32_t areole_kernel_sigmoid(const float *x, uint32_t n, float *out);
 int32_t areole_kernel_norm(const float *x, const float *scale, uint32_t n, float *out);
-int32_t areole_kernel_rotate(const float *x, uint32_t columns, uint32_t group, int8_t *quantised, int32_t *sums,
-float *scales, void *work, uint32_t work_bytes);
+int32_t areole_kernel_rotate(const float *x, uint32_t columns, uint32_t group, int8_t *quantised,
+int32_t *sums, float *scales, void *work, uint32_t work_bytes);
 int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint32_t columns, uint32_t group,
-uint32_t bits, uint32_t pairs, const float *levels, const float *x, uint32_t tokens,
-float *y, void *work, uint32_t work_bytes);
-int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t group, uint32_t bits, uint32_t tokens,
-uint32_t *work_bytes);
+uint32_t bits, uint32_t pairs, const float *levels, const float *x,
+uint32_t tokens, float *y, void *work, uint32_t work_bytes);
+int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t group, uint32_t bits,
+uint32_t tokens, uint32_t *work_bytes);
 int32_t areole_kernel_kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim,
 float *work, float *out);
 int32_t areole_kernel_sinkhorn(const float *logits, uint32_t n, float *out);

@@ -63,8 +63,11 @@ class Heap:
     def adopt(self, address: int, nbytes: int) -> None:
         """Takes over a region at the start of the heap that the host filled before there was a heap."""
         if address != self._end or self._used or self._gaps:
-            raise CoreError("core_memory", f"only the first region can be adopted, at {self._end}, not {address}",
-                            {"got": address, "needed": self._end})
+            raise CoreError(
+                "core_memory",
+                f"only the first region can be adopted, at {self._end}, not {address}",
+                {"got": address, "needed": self._end},
+            )
         self._extend(aligned(nbytes))
 
     def free(self, address: int) -> None:

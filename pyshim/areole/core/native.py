@@ -27,8 +27,9 @@ class NativeCore:
         try:
             library = self._ffi.dlopen(str(path))
         except OSError as error:
-            raise CoreError("core_missing", f"{path.name} could not be loaded: {error}; rebuild it with"
-                                            " `python build.py core`") from error
+            raise CoreError(
+                "core_missing", f"{path.name} could not be loaded: {error}; rebuild it with `python build.py core`"
+            ) from error
         self._functions = {name: (getattr(library, name), kinds) for name, kinds in FUNCTIONS.items()}
         self._blocks: dict[int, tuple[Any, int]] = {}
         self._flavor = flavor_of(self)
@@ -74,6 +75,9 @@ def load_native(path: str | Path | None = None) -> NativeCore:
     named = path or os.environ.get("AREOLE_NATIVE")
     found = Path(named) if named else find_product("native", LIBRARY)
     if found is None or not found.is_file():
-        raise CoreError("core_missing", f"there is no {LIBRARY} {f'at {named}' if named else 'in build/native'}: run"
-                                        " `python build.py core`, or set AREOLE_NATIVE to one")
+        raise CoreError(
+            "core_missing",
+            f"there is no {LIBRARY} {f'at {named}' if named else 'in build/native'}: run"
+            " `python build.py core`, or set AREOLE_NATIVE to one",
+        )
     return NativeCore(found)

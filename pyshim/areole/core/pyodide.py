@@ -14,7 +14,7 @@ from .arena import PAGE, Heap
 
 
 def _heap_base(exports: Any) -> int:
-    """The first address behind the core's own data. Outside the class, which would rename a name with two underscores."""
+    """The first address behind the core's own data. Not in the class, where two underscores would be mangled."""
     return int(exports.__heap_base.value)
 
 
@@ -22,7 +22,7 @@ class PyodideCore:
     """`exports` is the instance's exports object. `adopted` is a region that the worker filled already."""
 
     def __init__(self, exports: Any, adopted: tuple[int, int] | None = None) -> None:
-        from js import Uint8Array  # type: ignore[import-not-found]  # only there under Pyodide
+        from js import Uint8Array  # only there under Pyodide
 
         self._bytes = Uint8Array
         self._memory = exports.memory
