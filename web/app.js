@@ -248,6 +248,7 @@ function choose(preset) {
   page.system.value = preset.system;
   showError(page.requestError, null);
   showTools();
+  if (!asking) clearAnswer("empty", "The calls will appear here.");
 }
 
 /** Marks that the fields no longer are the example. */
@@ -324,14 +325,19 @@ function goToToolsFault() {
 function begin() {
   page.ask.setAttribute("aria-disabled", "true"); // not `disabled`: the focus may be on it
   page.stop.disabled = false;
-  page.answer.dataset.state = "working";
-  page.answerText.textContent = client.state === "ready" ? "Reading the tools …" : "Waiting for the model …";
+  clearAnswer("working", client.state === "ready" ? "Reading the tools …" : "Waiting for the model …");
+  announce("Working on the request.");
+}
+
+/** @param {string} state @param {string} text */
+function clearAnswer(state, text) {
+  page.answer.dataset.state = state;
+  page.answerText.textContent = text;
   showError(page.answerError, null);
   page.calls.replaceChildren();
   page.writing.textContent = "";
   page.reasoning.textContent = "";
   for (const part of [page.writing, page.reasoningBox, page.figures, page.envelopeBox]) part.hidden = true;
-  announce("Working on the request.");
 }
 
 /** @param {Record<string, any>} event */
@@ -395,7 +401,7 @@ function showFigures(result, tokens, timings) {
     const meter = /** @type {HTMLMeterElement} */ (document.createElement("meter"));
     meter.value = result.confidence;
     meter.setAttribute("aria-label", "Confidence");
-    rows.push(["Confidence", [meter, `${Math.round(result.confidence * 100)} %`]]);
+    rows.push(["Confidence", [`${Math.round(result.confidence * 100)} %`, meter]]);
   }
   if (result.decode_tps) rows.push(["Decoding", [`${Math.round(result.decode_tps)} tokens/s`]]);
   if (result.prefill_tps) rows.push(["Prefill", [`${Math.round(result.prefill_tps)} tokens/s`]]);
@@ -453,7 +459,7 @@ async function start() {
     if (!response.ok) throw new Error(`presets.json: status ${response.status}`);
     showPresets(await response.json());
   } catch {
-    showTools();
+    page.toolsEditor.open = true;
     page.presets.replaceChildren(element("li", "hint", "The examples could not be loaded; write your own tools below."));
   }
   const saving = /** @type {any} */ (navigator).connection?.saveData === true;

@@ -62,7 +62,11 @@ function parse(text) {
   /** @type {number[]} */
   const starts = [];
 
-  const found = () => (at >= text.length ? "the text ends" : `found ${JSON.stringify(text[at])}`);
+  const found = () => {
+    if (at >= text.length) return "the text ends";
+    const character = String.fromCodePoint(text.codePointAt(at) ?? 0);
+    return `found “${character < " " ? JSON.stringify(character).slice(1, -1) : character}”`;
+  };
   const fail = (/** @type {string} */ needed, offset = at) => {
     throw new Misfit(`Expected ${needed}; ${found()}.`, offset);
   };

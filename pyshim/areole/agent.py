@@ -192,8 +192,8 @@ class Needle:
     def embed(self, text: str) -> list[float]:
         """The confidence head's pooled cells over a text, at unit length: a vector to compare texts by.
 
-        (queries * width,) floats, 3072 for the shipped weights. The conversation is not touched. All of the text counts,
-        where the official engine looks at its first 256 tokens; ContextFullError for a text longer than the context.
+        (queries * width,) floats, 3072 for the shipped weights. The conversation is not touched. All of the text is
+        read; the official engine reads its first 256 tokens. ContextFullError for a text longer than the context.
         """
         self._check_open()
         return embed(self._model, text)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import socketserver
 import struct
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,11 @@ from typing import Any
 import pytest
 from pages import Opener, settled
 from playwright.sync_api import Page, Route, expect
+from servers import in_thread, swapping
 from standin import WEIGHTS_BYTES
 
 import devserver
-from devserver import CONTENT_SECURITY_POLICY, SiteHandler, SiteServer, serving
+from devserver import CONTENT_SECURITY_POLICY, serving
 from headless import Headless
 
 pytestmark = pytest.mark.browser
@@ -190,39 +189,11 @@ def test_a_request_made_while_a_load_fails_gets_its_error(lab: Headless, open_pa
     assert code == "fetch_size"
 
 
-class CutHandler(SiteHandler):
-    """Promises the whole of the weights and closes the connection in the middle of them."""
-
-    def answer(self, *, body: bool) -> None:
-        path = self.find(self.path.split("?")[0])
-        if path is None or path.suffix != ".cact":
-            super().answer(body=body)
-            return
-        data = path.read_bytes()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data[: len(data) // 2])
-        self.close_connection = True
-
-
-@contextlib.contextmanager
-def in_thread(server: socketserver.BaseServer) -> Iterator[None]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join()
-
-
 def test_a_connection_cut_in_the_middle_says_how_far_it_came(lab: Headless, open_page: Opener) -> None:
-    with SiteServer(lab.site) as server:
-        server.RequestHandlerClass = CutHandler
-        with in_thread(server):
-            page = open_page(lab, address=server.address)
-            error = settled(page)["error"]
+    with swapping(lab.site) as server:
+        server.weights = good_weights(lab)[: WEIGHTS_BYTES // 2]
+        server.promised = WEIGHTS_BYTES
+        error = settled(open_page(lab, address=server.address))["error"]
     assert error["code"] == "fetch_failed"
     assert "the connection broke after" in error["message"]
     assert error["details"]["needed"] == WEIGHTS_BYTES

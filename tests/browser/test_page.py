@@ -138,10 +138,10 @@ def test_an_empty_request_is_refused_where_it_is_written(page: Page) -> None:
 
 
 BAD_TOOLS: list[tuple[str, str]] = [
-    ('[\n  {"name": "a",}\n]', 'Line 2, column 16: Expected a name in double quotes; found "}".'),
+    ('[\n  {"name": "a",}\n]', "Line 2, column 16: Expected a name in double quotes; found “}”."),
     ('[{"name": "a"}', "Line 1, column 15: Expected a comma or ]; the text ends."),
-    ("[{\"name\": 'a'}]", 'Line 1, column 11: Expected a value; found "\'".'),
-    ('[{"name" "a"}]', 'Line 1, column 10: Expected a colon after the name; found "\\"".'),
+    ("[{\"name\": 'a'}]", "Line 1, column 11: Expected a value; found “'”."),
+    ('[{"name" "a"}]', 'Line 1, column 10: Expected a colon after the name; found “"”.'),
     ('[{"name": "a}]', "Line 1, column 11: A string has no closing quote."),
     ('[{"name": "a\\q"}]', "Line 1, column 13: A string holds a backslash"),
     ('[{"name": "a"}] x', "Line 1, column 17: Expected nothing more after the list"),

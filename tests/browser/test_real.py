@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 from pages import Opener, settled
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import expect
+from servers import swapping
 
 from headless import Headless, HeadlessError
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
+VOCAB = 20  # where the header says the size of the vocabulary
 TIMES = ("prefill_tps", "decode_tps", "peak_ram_mb")
 
 
@@ -71,13 +73,6 @@ def test_a_preset_is_answered_in_the_page(real: Headless, presets: dict[str, dic
     expect(page.locator("#figures")).to_contain_text("tokens/s")
 
 
-def test_a_request_that_no_tool_fits_gets_no_call(real: Headless) -> None:
-    page = real.page
-    page.get_by_role("button", name="Nothing fits").click()
-    page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.locator("#answer-text")).to_have_text("No call: none of the tools fits this request.")
-
-
 def test_prefixes_are_as_long_as_the_official_engine_s(real: Headless, presets: dict[str, dict[str, Any]]) -> None:
     counts = {name: real.call("declare", entry["tools"])["prefix_tokens"] for name, entry in presets.items()}
     assert counts == {name: entry["prefix_tokens"] for name, entry in presets.items()}
@@ -89,7 +84,10 @@ def test_both_cores_answer_the_same(real: Headless, open_page: Opener, presets: 
     page = open_page(real, query="?core=simd128")
     assert settled(page)["info"]["flavor"] == "simd128"
     plain = page.evaluate(
-        "async (entries) => [await areole.askEntry(entries[0]), await areole.askEntry(entries[1])]", entries
+        """async ([first, second]) => {
+          return [await areole.askEntry(first), await areole.askEntry(second)];
+        }""",
+        entries,
     )
     assert [lasting(entry["turns"][0]) for entry in plain] == [lasting(turn) for turn in relaxed]
     assert page.evaluate("() => areole.embed('the same to the last bit')") == real.call(
@@ -108,7 +106,8 @@ def test_stop_in_the_middle_and_the_next_answer_is_untouched_by_it(
           const stop = new AbortController();
           let seen = 0;
           const onEvent = () => { seen += 1; if (seen === 5) stop.abort(); };
-          const code = await areole.complete("close every blind", { onEvent, signal: stop.signal }).catch((e) => e.code);
+          const options = { onEvent, signal: stop.signal };
+          const code = await areole.complete("close every blind", options).catch((error) => error.code);
           const answer = await areole.complete(text);
           return [code, seen, { response: answer.result, tokens: answer.tokens }];
         }""",
@@ -124,9 +123,9 @@ def test_two_requests_in_the_queue_are_answered_in_order(real: Headless, presets
         """async (tools) => {
           await areole.declare(tools);
           const order = [];
-          const ask = (text) => areole.complete(text, { onEvent: () => order.push(text) }).then((a) => a.result.success);
+          const ask = (text) => areole.complete(text, { onEvent: () => order.push(text) });
           const answers = await Promise.all([ask("lock the back door"), ask("set the bedroom to 20 degrees")]);
-          return { answers, order };
+          return { answers: answers.map(({ result }) => result.success), order };
         }""",
         presets["home"]["tools"],
     )
@@ -188,50 +187,42 @@ DAMAGED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda _: b"", "fetch_size"),
     "truncated": (lambda weights: weights[:-1000], "fetch_size"),
     "a flipped byte": (flipped, "fetch_hash"),
-    "a header field": (field(4, 0), "fetch_hash"),
+    "a header field": (field(VOCAB, 0), "fetch_hash"),
     "Needle 2": (field(0, 0x05E12A83), "archive_generation"),
     "HTML": (lambda _: b"<!doctype html><title>not here</title>", "fetch_html"),
 }
 
 
-def serve(page: Page, data: bytes) -> None:
-    def answer(route: Route) -> None:
-        route.fulfill(body=data, content_type="application/octet-stream")
-
-    page.route("**/model/needle3.cact*", answer)
-
-
 def test_damaged_weights_are_named_and_good_ones_load_in_the_same_page(real: Headless, open_page: Opener) -> None:
     weights = (real.site / "model" / "needle3.cact").read_bytes()
-    page = open_page(real, before=lambda page: serve(page, b""))
-    codes = {}
-    for name, (damage, code) in DAMAGED.items():
-        page.unroute_all()
-        serve(page, damage(weights))
-        page.reload()
-        codes[name] = settled(page)["error"]["code"]
-        expect(page.locator("#load-error")).to_contain_text(code)
-    assert codes == {name: code for name, (_, code) in DAMAGED.items()}
-    page.unroute_all()
-    page.get_by_role("button", name="Try again").click()
-    expect(page.locator("#load-text")).to_contain_text("ready")
-    page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.locator("#calls")).to_contain_text("lock_door")
+    with swapping(real.site) as server:
+        server.weights = b""
+        page = open_page(real, address=server.address)
+        for damage, code in DAMAGED.values():
+            server.weights = damage(weights)
+            page.reload()
+            assert settled(page)["error"]["code"] == code
+            expect(page.locator("#load-error")).to_contain_text(code)
+        server.weights = None
+        page.get_by_role("button", name="Try again").click()
+        expect(page.locator("#load-text")).to_contain_text("ready")
+        page.get_by_role("button", name="Ask", exact=True).click()
+        expect(page.locator("#calls")).to_contain_text("lock_door")
 
 
 @pytest.mark.parametrize(
     ("damage", "code"),
     [
         (lambda weights: weights[:-1000], "archive_truncated"),
-        (field(4, 0), "archive_header"),
+        (field(VOCAB, 0), "archive_header"),
     ],
 )
 def test_what_python_finds_in_weights_without_a_hash_is_shown(
     damage: Callable[[bytes], bytes], code: str, real: Headless, open_page: Opener
 ) -> None:
-    weights = damage((real.site / "model" / "needle3.cact").read_bytes())
-    page = open_page(real, query="?model=model/needle3.cact%3Fown", before=lambda page: serve(page, weights))
-    error = settled(page)["error"]
-    assert error["code"].startswith("archive_")
-    expect(page.locator("#load-error")).to_contain_text(error["message"])
-    assert error["code"] == code
+    with swapping(real.site) as server:
+        server.weights = damage((real.site / "model" / "needle3.cact").read_bytes())
+        page = open_page(real, address=server.address, query="?model=model/own.cact")
+        error = settled(page)["error"]
+        assert error["code"] == code
+        expect(page.locator("#load-error")).to_contain_text(error["message"])

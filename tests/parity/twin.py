@@ -71,7 +71,7 @@ def zero_centred(x: F, scale: F) -> F:
 
 
 def sigmoid(x: F) -> F:
-    return 1 / (1 + np.exp(-x))
+    return 1 / (1 + np.exp(-np.clip(x, -80, 80)))
 
 
 def softmax(x: F) -> F:
@@ -86,13 +86,18 @@ def fake_int8(x: F) -> F:
     return (np.clip(np.rint(x / scale), -128, 127) * scale).astype(np.float32)
 
 
+def log_sum_exp(x: F, axis: int) -> F:
+    top = x.max(axis, keepdims=True)
+    return top + np.log(np.exp(x - top).sum(axis, keepdims=True))
+
+
 def sinkhorn(logits: F) -> F:
-    """(..., n, n) -> doubly stochastic: rounds of dividing by row sums, then by column sums."""
-    k = np.exp(logits - logits.max((-1, -2), keepdims=True))
+    """(..., n, n) -> doubly stochastic: rounds of dividing exp(logits) by row sums, then by column sums. On logarithms:
+    the trained logits spread over more than single precision's exp can hold."""
     for _ in range(SINKHORN_ROUNDS):
-        k = k / k.sum(-1, keepdims=True)
-        k = k / k.sum(-2, keepdims=True)
-    return k
+        logits = logits - log_sum_exp(logits, -1)
+        logits = logits - log_sum_exp(logits, -2)
+    return np.exp(logits)
 
 
 def kron(z: F, a: F, b: F) -> F:

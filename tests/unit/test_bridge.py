@@ -177,8 +177,8 @@ def test_embedding_needs_no_tools() -> None:
 def test_info() -> None:
     bridge, _ = make()
     assert message(bridge.info()) == {
-        "type": "info", "flavor": "native", "memory_bytes": 3 * 2**20, "max_tokens": 8192, "kv_window": 256,
-        "archive": {"name": "scripted"},
+        "type": "info", "flavor": "native", "kernels": "dots", "memory_bytes": 3 * 2**20, "max_tokens": 8192,
+        "kv_window": 256, "archive": {"name": "scripted"},
     }  # fmt: skip
 
 

@@ -201,6 +201,18 @@ def test_a_character_cut_in_two_shows() -> None:
     assert (turn.reasoning, turn.call) == ("\ufffd", "\ufffd")
 
 
+def test_a_character_cut_in_two_stays_in_its_part() -> None:
+    script = [*ids("<think></think>so "), *ids("😀")[:2], *ids("<tool_call>[]</tool_call>")]
+    turn, _ = ask(start(script)[0], free_text=True)
+    assert (turn.prose, turn.call) == ("so \ufffd", "[]")
+
+
+@pytest.mark.parametrize("marker", ["<think>", "</tool_call>", "<|im_start|>"])
+def test_a_stray_marker_ends_prose(marker: str) -> None:
+    turn, _ = ask(start(f"<think></think>\nDone.{marker}more")[0], free_text=True)
+    assert turn.prose == "\nDone." and not turn.reached_call and not turn.exhausted
+
+
 class Only:
     """A constraint that allows one text; records what it is told."""
 

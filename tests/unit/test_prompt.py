@@ -183,6 +183,7 @@ LINE = "date: 2026-09-18 Fri 09:41"
         ('{"battery":""}', '{"battery":""}'),
         ('{"date":"","user":"  Sam "}', "user:   Sam "),
         ('{"date":5}', "date: 5"),
+        ('{"user":"2026-09-18T09:41:00"}', "user: 2026-09-18T09:41:00"),
         ('{"User":"Sam"}', '{"User":"Sam"}'),
         ('{"user":"Sam"} x', '{"user":"Sam"} x'),
         ('[{"user":"Sam"}]', '[{"user":"Sam"}]'),
