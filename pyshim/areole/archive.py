@@ -451,12 +451,12 @@ class _Parser:
                     "archive_tensor", "a ternary code", got=f"code 2 in byte 0x{codes[place]:02X}",
                     needed="codes 3, 0 and 1", offset=tensor.offset + place, record=tensor.record, tensor=tensor.name,
                 )  # fmt: skip
-        index = _first_not_finite(self._read(norms_at, 2 * tensor.norm_count))
-        if index is not None:
+        index = self._read(norms_at, 2 * tensor.norm_count)[1::2].translate(_NO_NORM).find(1)
+        if index >= 0:
             row, group = divmod(index, tensor.padded_cols // tensor.group)
             self._refuse(
-                "archive_norms", f"the norm of row {row}, group {group}", got="infinity or NaN",
-                needed="a finite float16", offset=norms_at + 2 * index, record=tensor.record, tensor=tensor.name,
+                "archive_norms", f"the norm of row {row}, group {group}", got="infinity, NaN or a minus sign",
+                needed="a finite float16 from 0 up, being a length", offset=norms_at + 2 * index, record=tensor.record, tensor=tensor.name,
             )  # fmt: skip
 
     def _check_permutation(self, tensor: Tensor) -> None:
@@ -508,6 +508,8 @@ def _floats(data: bytes, dtype: str) -> tuple[float, ...]:
 # For each byte: 1 where it, as the high byte of a float16, has all five exponent bits set (infinity or NaN); and 1
 # where it, as four ternary codes, has a code 2. Whole blobs are translated with these: there are a million norms.
 _EXPONENT_FULL = bytes(int(byte & 0x7C == 0x7C) for byte in range(256))
+# The high byte of a float16 that cannot be a norm: its exponent is full, or its sign is set (kernels read none).
+_NO_NORM = bytes(int(byte & 0x7C == 0x7C or byte >= 0x80) for byte in range(256))
 _HAS_CODE_2 = bytes(int(any(byte >> shift & 3 == 2 for shift in (0, 2, 4, 6))) for byte in range(256))
 
 

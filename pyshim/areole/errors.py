@@ -18,7 +18,7 @@ ERROR_CODES: dict[str, str] = {
     "archive_codebook": "The shared codebooks are missing, of the wrong size, not finite or not ascending.",
     "archive_directory": "The tensor directory disagrees with the header: record count, offsets, order or overlap.",
     "archive_tensor": "A tensor's type, shape, group, width, length or value is not what its position needs.",
-    "archive_norms": "A quantised matrix holds a norm that is infinite or not a number.",
+    "archive_norms": "A quantised matrix holds a norm that is infinite, negative or not a number.",
     "archive_permutation": "A stored permutation does not name each index exactly once.",
     "archive_tokenizer": "The tokenizer at the end of the archive is damaged or incomplete.",
     "tokenizer_id": "A token id is outside the vocabulary.",

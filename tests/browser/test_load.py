@@ -35,11 +35,24 @@ def good_weights(tab: Headless) -> bytes:
     return (tab.site / "model" / "needle3.cact").read_bytes()
 
 
-def replace(pattern: str, **answer: Any) -> Callable[[Page], None]:
+def replace(pattern: str, *, with_python: bool = False, **answer: Any) -> Callable[[Page], None]:
+    """Another answer for a file. Python is held back, unless asked for: the error must not wait for it."""
+
     def install(page: Page) -> None:
         page.route(pattern, lambda route: route.fulfill(**answer))
+        if not with_python:
+            hold_python(page)
 
     return install
+
+
+def hold_python(page: Page) -> None:
+    page.route("**/pyodide.asm.wasm", lambda route: None)
+
+
+def release(page: Page) -> None:
+    """Everything as it is again. (What is held back stays so until its request is given up.)"""
+    page.unroute_all(behavior="ignoreErrors")
 
 
 def test_loads_without_a_word_on_the_console_or_a_foreign_request(lab: Headless) -> None:
@@ -94,11 +107,8 @@ def test_progress_only_rises_and_ends_at_everything(lab: Headless, open_page: Op
 
 
 def test_page_shows_progress_and_announces_states_only(lab: Headless, open_page: Opener) -> None:
-    def slow_model(page: Page) -> None:
-        page.route(MODEL, lambda route: None if page.evaluate("1") == 2 else hold.append(route))
-
     hold: list[Route] = []
-    page = open_page(lab, before=slow_model)
+    page = open_page(lab, before=lambda page: page.route(MODEL, hold.append))
     bar = page.get_by_role("progressbar", name="Model")
     expect(bar).to_be_visible()
     expect(page.locator("#load-text")).to_contain_text("MB")
@@ -158,9 +168,13 @@ def test_bad_weights_are_named_in_the_page(case: str, lab: Headless, open_page: 
 
 
 def test_a_network_failure_is_named_and_try_again_loads(lab: Headless, open_page: Opener) -> None:
-    page = open_page(lab, before=lambda page: page.route(MODEL, lambda route: route.abort("connectionreset")))
+    def cut(page: Page) -> None:
+        page.route(MODEL, lambda route: route.abort("connectionreset"))
+        hold_python(page)
+
+    page = open_page(lab, before=cut)
     assert settled(page)["error"]["code"] == "fetch_failed"
-    page.unroute(MODEL)
+    release(page)
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("#load-text")).to_contain_text("ready")
     expect(page.locator("#load-error")).to_be_empty()
@@ -170,7 +184,7 @@ def test_a_network_failure_is_named_and_try_again_loads(lab: Headless, open_page
 def test_good_weights_after_a_reload(lab: Headless, open_page: Opener) -> None:
     page = open_page(lab, before=replace(MODEL, body=flip(good_weights(lab))))
     assert settled(page)["error"]["code"] == "fetch_hash"
-    page.unroute(MODEL)
+    release(page)
     page.reload()
     assert settled(page)["info"]["model"]["verified"] == "SHA-256"
 
@@ -178,7 +192,7 @@ def test_good_weights_after_a_reload(lab: Headless, open_page: Opener) -> None:
 def test_a_request_after_a_failed_load_loads_again(lab: Headless, open_page: Opener) -> None:
     page = open_page(lab, before=replace(MODEL, body=b""))
     assert settled(page)["error"]["code"] == "fetch_size"
-    page.unroute(MODEL)
+    release(page)
     prefix = page.evaluate("() => window.areole.declare([{ name: 'tool' }]).then((answer) => answer.prefix_tokens)")
     assert prefix == len('[{"name":"tool"}]')
 
@@ -193,7 +207,7 @@ def test_a_connection_cut_in_the_middle_says_how_far_it_came(lab: Headless, open
     with swapping(lab.site) as server:
         server.weights = good_weights(lab)[: WEIGHTS_BYTES // 2]
         server.promised = WEIGHTS_BYTES
-        error = settled(open_page(lab, address=server.address))["error"]
+        error = settled(open_page(lab, address=server.address, before=hold_python))["error"]
     assert error["code"] == "fetch_failed"
     assert "the connection broke after" in error["message"]
     assert error["details"]["needed"] == WEIGHTS_BYTES
@@ -235,17 +249,17 @@ def test_a_policy_without_wasm_is_named_at_once(
 
 
 def test_a_missing_file_of_pyodide_does_not_hang(lab: Headless, open_page: Opener) -> None:
-    page = open_page(lab, before=replace("**/pyodide.asm.wasm", status=404, body="no"))
+    page = open_page(lab, before=replace("**/pyodide.asm.wasm", with_python=True, status=404, body="no"))
     error = settled(page)["error"]
     assert error["code"] == "fetch_failed"
     assert "pyodide/pyodide.asm.wasm" in error["message"]
 
 
 def test_a_load_that_stands_still_is_given_up(lab: Headless, open_page: Opener) -> None:
-    page = open_page(lab, query="?stall=2", before=lambda page: page.route(MODEL, lambda route: None))
+    page = open_page(lab, query="?stall=2", before=hold_python)
     error = settled(page)["error"]
     assert error["code"] == "load_stalled"
-    assert error["details"]["waiting"] == ["the weights"]
+    assert error["details"]["waiting"] == ["Pyodide"]
 
 
 @pytest.mark.parametrize(

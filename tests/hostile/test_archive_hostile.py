@@ -432,9 +432,9 @@ def test_conditioning_rank() -> None:
 # Values
 
 
-@pytest.mark.parametrize("bad", [0x7C00, 0xFC00, 0x7E00, 0x7C01, 0xFFFF])
+@pytest.mark.parametrize("bad", [0x7C00, 0xFC00, 0x7E00, 0x7C01, 0xFFFF, 0x8000, 0xB800])
 @pytest.mark.parametrize("name", ["embedding", "layers.1.v_proj", "engrams.0.tables", "heads.confidence.proj"])
-def test_norms_must_be_finite(name: str, bad: int) -> None:
+def test_norms_must_be_lengths(name: str, bad: int) -> None:
     for place in (0, -1):
 
         def change(record: Record, place: int = place) -> bytes:

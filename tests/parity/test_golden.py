@@ -67,5 +67,5 @@ def check_argmax(model: Model, entry: dict, result: dict[str, object]) -> None:
     rows = decoded(
         evaluate(model, {"ids": entry["ids"], "prefix": entry["prefix_tokens"], "positions": differ.tolist()})["logits"]
     )
-    for row, position in zip(rows.reshape(len(differ), -1), differ, strict=True):
+    for row, position in zip(rows.reshape(len(differ), model.geometry.out_vocab), differ, strict=True):
         assert row.max() - row[entry["argmax"][position]] < 0.5, int(position)
