@@ -456,7 +456,8 @@ class _Parser:
             row, group = divmod(index, tensor.padded_cols // tensor.group)
             self._refuse(
                 "archive_norms", f"the norm of row {row}, group {group}", got="infinity, NaN or a minus sign",
-                needed="a finite float16 from 0 up, being a length", offset=norms_at + 2 * index, record=tensor.record, tensor=tensor.name,
+                needed="a finite float16 from 0 up, being a length", offset=norms_at + 2 * index,
+                record=tensor.record, tensor=tensor.name,
             )  # fmt: skip
 
     def _check_permutation(self, tensor: Tensor) -> None:
