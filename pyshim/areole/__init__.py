@@ -9,27 +9,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .agent import Answer as Answer
     from .agent import Needle as Needle
+    from .agent import Stream as Stream
     from .archive import Archive as Archive
     from .archive import parse as parse
     from .errors import ERROR_CODES as ERROR_CODES
     from .errors import ArchiveError as ArchiveError
+    from .errors import ArgumentsError as ArgumentsError
     from .errors import AreoleError as AreoleError
     from .errors import CallParseError as CallParseError
     from .errors import Cancelled as Cancelled
     from .errors import ContextFullError as ContextFullError
     from .errors import CoreError as CoreError
+    from .errors import ExtractError as ExtractError
     from .errors import RequestError as RequestError
     from .errors import TokenizerError as TokenizerError
     from .errors import ToolsError as ToolsError
     from .model import Model as Model
+    from .openai import chat_completions as chat_completions
+    from .prefixes import PrefixCache as PrefixCache
+    from .results import Call as Call
+    from .results import Result as Result
+    from .results import RunResult as RunResult
+    from .sharing import LongConversationWarning as LongConversationWarning
     from .tokenizer import Tokenizer as Tokenizer
+    from .tools import Field as Field
+    from .tools import Tool as Tool
+    from .tools import tool as tool
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
     "Needle": "agent",
+    "Answer": "agent",
+    "Stream": "agent",
     "Model": "model",
+    "tool": "tools",
+    "Tool": "tools",
+    "Field": "tools",
+    "Result": "results",
+    "Call": "results",
+    "RunResult": "results",
+    "PrefixCache": "prefixes",
+    "LongConversationWarning": "sharing",
+    "chat_completions": "openai",
     "Archive": "archive",
     "parse": "archive",
     "Tokenizer": "tokenizer",
@@ -38,6 +62,8 @@ _PUBLIC = {
     "ArchiveError": "errors",
     "TokenizerError": "errors",
     "ToolsError": "errors",
+    "ArgumentsError": "errors",
+    "ExtractError": "errors",
     "RequestError": "errors",
     "ContextFullError": "errors",
     "CoreError": "errors",

@@ -9,17 +9,35 @@ out rather than filled in. Refuses malformed tools when they are declared, and r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TYPE_CHECKING, Literal, overload
 
-from .calls import CallParser
-from .engine import Conversation, Step, Turn
+from .calls import CallParser, ReadCall, value_starts
+from .contract import GATE_RULES, Contract, contract_of
+from .engine import Constraint, Conversation, Step, Turn
 from .errors import AreoleError, CallParseError, ContextFullError, RequestError
+from .evidence import Evidence
+from .gates import Context, Outcome, Steered, apply
 from .model import Model, unit
-from .prompt import Segment, prefix_segments, render_tools, tool_result, tool_turn, user_turn
+from .past import Past, past_segments
+from .postprocess import Draft, Reason
+from .prefixes import PrefixCache
+from .prompt import Segment, prefix_segments, render_tools, system_line, tool_result, tool_turn, user_turn
+from .results import MAX_TURNS, Result, RunResult
+from .sharing import LONG_CONVERSATION, dated_facts, shared_model, warn_long_conversation
+from .waiting import AsyncStream, Pieces
+
+if TYPE_CHECKING:
+    from .grammar import Grammar
+    from .running import Ask
+    from .tools import Tool
 
 TRUNCATED = "tool call truncated: token budget exhausted"
+DEFAULT_CONTRACT = "areole"
 NO_TOOLS = "no tools declared, returning the empty call"
 
 
@@ -33,6 +51,7 @@ class Answer:
     timings: prefill_s and decode_s in seconds, tokens and prompt_tokens.
     text: what the model said instead of a call, after a tool's result; else "".
     call_text: the call as the model wrote it. failure: the error that the envelope reports, if it does.
+    reasons: why calls or arguments were withheld or changed.
     """
 
     envelope: dict[str, object]
@@ -42,11 +61,17 @@ class Answer:
     text: str = ""
     call_text: str = ""
     failure: AreoleError | None = field(default=None, compare=False)
+    reasons: tuple[Reason, ...] = ()
 
     @property
     def function_calls(self) -> list[dict[str, object]]:
         calls = self.envelope["function_calls"]
         return calls if isinstance(calls, list) else []
+
+    @property
+    def result(self) -> Result:
+        """The envelope as a typed object."""
+        return Result.of(self.envelope)
 
     def to_json(self) -> dict[str, object]:
         """{"result", "tokens", "prompt_tokens", "timings", "text"}, and "failure" where there is one."""
@@ -97,39 +122,80 @@ class Stream:
 class Needle:
     """One set of tools and one conversation over a model. Close it, or use it as a context manager.
 
-    tools: a list of {"name", "description", "parameters"} objects, plain or OpenAI-wrapped, or JSON text of one, which
-    the model sees digit for digit. system: facts for the model, see prompt.system_line.
+    model: a loaded one, the path of weights, or None for those that `areole ask` would take; weights that are loaded
+    here are shared by all that name them.
+    tools: a list of functions, Tools, dataclasses, TypedDicts and pydantic models (see areole.tools), and of {"name",
+    "description", "parameters"} objects, plain or OpenAI-wrapped; or JSON text, which the model sees digit for digit.
+    system: facts for the model, see prompt.system_line.
     strict: refuse text that is no list of tools with ToolsError. Without it such text is shown to the model as it is
     and declares no tool; `problem` then says what is wrong.
     max_tokens: the context, prefix and all turns; None is all that the model was made for. kv_window: as Model.session.
+    contract: "areole" (that of None), "needle" (what the official engine does, faults included), "raw" (what the model
+    writes), or one of your own; see contract.py. Under areole, tools whose schemas cannot be enforced are refused with
+    SchemaError.
+    gates: rules of the contract switched off by name, {"negation": False}; False: the gates and what they leave out.
+    explain: put the reasons for what was withheld or changed into the result, under the key "areole".
     capitals: give titles, subjects, labels and the like a capital first letter, as the official engine does.
     forgeable: let marker strings in tools, system text and requests act as markers, as the official engine does. They
-    then can pretend to be earlier turns, so leave it off for text that others wrote.
+    then can pretend to be earlier turns, so leave it off for text that others wrote. None: as the contract has it.
+    stateless: answer each request in a conversation of its own. auto_date: put the local date and time before the
+    system's facts, unless they have one.
     """
 
     def __init__(
         self,
-        model: Model,
-        tools: Sequence[object] | str = (),
+        model: Model | str | os.PathLike[str] | None = None,
+        tools: Iterable[object] | str = (),
         system: str = "",
         *,
         strict: bool = True,
         max_tokens: int | None = None,
         kv_window: int | None = None,
+        contract: str | Contract | None = None,
+        gates: bool | Mapping[str, bool] = True,
+        explain: bool = False,
         capitals: bool = True,
-        forgeable: bool = False,
+        forgeable: bool | None = None,
+        stateless: bool = False,
+        auto_date: bool = False,
     ) -> None:
         _need_text(system, "system")
-        rendered = render_tools(tools if isinstance(tools, str) else list(tools))
+        model = shared_model(model)
+        system = dated_facts(system) if auto_date else system
+        self.declared: list[object] | str
+        self.runnable: Mapping[str, Tool] = {}
+        if isinstance(tools, str):
+            self.declared = tools
+        else:
+            from .tools import collect  # where tools are text, nobody waits for it
+
+            collected = collect(tools)
+            self.declared, self.runnable = collected.declared, collected.runnable
+        self.system = system
+        self._stateless = stateless
+        self._requests = 0  # answered in this conversation
+        self._warned = False
+        self._grammars: dict[str, Grammar] = {}
+        self._options: dict[str, object] = {
+            "strict": strict, "max_tokens": max_tokens, "kv_window": kv_window, "contract": contract, "gates": gates,
+            "explain": explain, "capitals": capitals,
+            "forgeable": forgeable,
+        }  # fmt: skip
+        self.contract = _chosen(DEFAULT_CONTRACT if contract is None else contract, gates, capitals)
+        forgeable = self.contract.forgeable if forgeable is None else forgeable
+        self._explain = explain
+        self._earlier: tuple[str, ...] = ()  # what was said in this conversation
+        self._facts = system_line(system)
+        rendered = render_tools(self.declared)
         if strict and rendered.problem is not None:
             raise rendered.problem
         self._model = model
         self._forgeable = forgeable
         self._conversation: Conversation | None = None
-        self._pending = self._closed = False
+        self._pending = self._closed = self.prefix_cached = False
         self.tools = rendered.declared
         self.problem = rendered.problem
-        self._parser = CallParser(rendered.declared, capitals=capitals)
+        self._parser = CallParser(rendered.declared)
         tokenizer = model.tokenizer
         prefix = [tokenizer.bos, *tokenizer.encode_segments(prefix_segments(system, rendered, forgeable=forgeable))]
         self.prefix_tokens = len(prefix)
@@ -143,16 +209,23 @@ class Needle:
             )  # fmt: skip
         if not self.tools:
             return  # nothing will be asked of the model
+        if self.contract.grammar:
+            self._grammar("auto")  # refuses what cannot be enforced before anything is fed
         session = model.session(prefix_capacity=self.prefix_tokens, max_tokens=limit, kv_window=kv_window)
+        cache, sizes = PrefixCache.of(model), (self.prefix_tokens, limit, kv_window)
+        fed = cache.find(prefix, sizes)
+        self.prefix_cached = fed is not None
         try:
-            self._conversation = Conversation(session, tokenizer, prefix)
+            self._conversation = Conversation(session, tokenizer, prefix, fed=fed)
         except BaseException:
             session.close()
             raise
+        if fed is None:
+            cache.keep(prefix, sizes, self._conversation.start)
 
     @property
     def prefix_seconds(self) -> float:
-        """What it took to feed the prefix."""
+        """What it took to feed the prefix; nothing if it was still known from before (`prefix_cached`)."""
         return self._conversation.prefill_s if self._conversation is not None else 0.0
 
     def complete(self, text: str, max_new_tokens: int = 512) -> dict[str, object]:
@@ -165,15 +238,185 @@ class Needle:
 
     def answer(self, text: str, max_new_tokens: int = 512) -> Answer:
         """As complete, with counts, timings and the model's own text."""
-        for item in self.stream(text, max_new_tokens):
-            if isinstance(item, Answer):
-                return item
-        raise AreoleError("internal", "A request ended without an answer.")
+        return _last(self.stream(text, max_new_tokens))
 
     def stream(self, text: str, max_new_tokens: int = 512, *, probabilities: bool = False) -> Stream:
         """As answer, a step at a time. `probabilities` also gives each token's, at the price of a softmax each."""
+        return self._stream(text, max_new_tokens, probabilities=probabilities)
+
+    def run(
+        self,
+        text: str,
+        max_turns: int = MAX_TURNS,
+        max_new_tokens: int = 512,
+        *,
+        strict: bool = True,
+        max_steps: int | None = None,
+    ) -> RunResult:
+        """Answers a request, runs the functions that it calls and gives their results back, until there is no call.
+
+        At most `max_turns` times (`max_steps` is the same under another name). What a function raises is told to the
+        model as {"error": ...} and is in the result. `strict`: a call with a value that the request does not support is
+        not run. RequestError if a function is async; otherwise as complete, before any function has run.
+        """
+        from .running import drive, need_sync, run_loop
+
+        need_sync(self.runnable)
+        loop = run_loop(text, self.runnable, max_turns if max_steps is None else max_steps, strict)
+        return drive(loop, lambda ask: _last(self._asked(ask, max_new_tokens)))
+
+    async def arun(
+        self,
+        text: str,
+        max_turns: int = MAX_TURNS,
+        max_new_tokens: int = 512,
+        *,
+        strict: bool = True,
+        max_steps: int | None = None,
+    ) -> RunResult:
+        """As run, with pauses between tokens; functions may be async. Cancelled between answers, the last one stays."""
+
+        from .running import adrive, run_loop
+
+        async def ask(step: Ask) -> Answer:
+            return await _alast(AsyncStream(self._asked(step, max_new_tokens)))
+
+        return await adrive(run_loop(text, self.runnable, max_turns if max_steps is None else max_steps, strict), ask)
+
+    def _asked(self, ask: Ask, max_new_tokens: int) -> Stream:
+        return self._stream(ask.text, max_new_tokens, goes_on=ask.results)
+
+    @overload
+    def extract(
+        self, text: str, schema: object, max_new_tokens: int = 512, *, strict: bool = True, many: Literal[False] = False
+    ) -> object: ...
+
+    @overload
+    def extract(
+        self, text: str, schema: object, max_new_tokens: int = 512, *, strict: bool = True, many: Literal[True]
+    ) -> list[object]: ...
+
+    def extract(
+        self, text: str, schema: object, max_new_tokens: int = 512, *, strict: bool = True, many: bool = False
+    ) -> object:
+        """A record out of a text: an instance of the dataclass or pydantic model, or a dict for other schemas.
+
+        schema: such a class, a TypedDict, a Tool, a declaration, or the JSON Schema of an object. The system's facts
+        count, the conversation and its tools do not. `many`: all of them, in a list. Raises ExtractError where there is
+        none, several, or, with `strict`, one that the text does not support; ArgumentsError for one that does not fit;
+        CallParseError if the model did not finish.
+        """
+        from .running import only_record, record_tool, records
+
+        tool = record_tool(schema)
+        with self.sibling([tool]) as one:
+            found = records(one.answer(text, max_new_tokens), tool, strict)
+        return found if many else only_record(found, tool, strict)
+
+    async def aextract(
+        self, text: str, schema: object, max_new_tokens: int = 512, *, strict: bool = True, many: bool = False
+    ) -> object:
+        """As extract, with pauses between tokens."""
+        from .running import only_record, record_tool, records
+
+        tool = record_tool(schema)
+        with self.sibling([tool]) as one:
+            found = records(await one.aanswer(text, max_new_tokens), tool, strict)
+        return found if many else only_record(found, tool, strict)
+
+    async def acomplete(self, text: str, max_new_tokens: int = 512) -> dict[str, object]:
+        """As complete; the event loop has its turn between tokens. Cancelling the task cancels the request."""
+        return (await self.aanswer(text, max_new_tokens)).envelope
+
+    async def aanswer(self, text: str, max_new_tokens: int = 512) -> Answer:
+        """As answer; see acomplete."""
+        return await _alast(self.astream(text, max_new_tokens))
+
+    def astream(self, text: str, max_new_tokens: int = 512, *, probabilities: bool = False) -> AsyncStream:
+        """As stream, for `async for`; see acomplete."""
+        return AsyncStream(self.stream(text, max_new_tokens, probabilities=probabilities))
+
+    async def aembed(self, text: str) -> list[float]:
+        """As embed, with pauses between pieces of the text."""
+        self._check_open()
+        return await Pieces(_embedding(self._model, text, PIECE)).afinish()
+
+    @contextmanager
+    def stateless(self) -> Iterator[Needle]:
+        """For its duration each request has a conversation of its own; after it, the one from before goes on."""
+        self._check_open()
+        conversation = self._conversation
+        mark = conversation.mark() if conversation is not None else None
+        before = self._stateless, self._pending, self._requests, self._earlier
+        self._stateless = True
+        try:
+            yield self
+        finally:
+            self._stateless, self._pending, self._requests, self._earlier = before
+            if conversation is not None and mark is not None and not self._closed:
+                conversation.back(mark)
+
+    def sibling(self, tools: Iterable[object] | str | None = None, system: str | None = None) -> Needle:
+        """Another Needle over the same model with the same options and, unless given, the same facts. Close it too."""
+        self._check_open()
+        return Needle(
+            self._model,
+            () if tools is None else tools,
+            self.system if system is None else system,
+            **self._options,  # type: ignore[arg-type]
+        )
+
+    def replay(self, turns: Sequence[Past]) -> int:
+        """Goes on after turns that have been, which are fed, not answered again; how many tokens that took.
+
+        ContextFullError if they do not fit; nothing has changed then.
+        """
+        self._check_open()
+        if self._conversation is None or not turns:
+            return 0
+        first = self._conversation.turns == 0
+        segments = [
+            past_segments(one, self.tools, first and not at, forgeable=self._forgeable) for at, one in enumerate(turns)
+        ]
+        count = self._conversation.replay(segments)
+        self._pending = bool(turns[-1].calls)
+        self._requests += sum(not one.is_result for one in turns)
+        self._earlier = (*self._earlier, *(one.said for one in turns))
+        return count
+
+    def _constraint(self, text: str, tool_choice: str) -> Constraint | None:
+        """What decides the tokens of a request's calls; a grammar is compiled once for each `tool_choice`.
+
+        `tool_choice`: "auto", "none" (no call), "required" (at least one), or the name of the tool to call.
+        """
+        if tool_choice == "auto" and not self.contract.grammar:
+            return None
+        return self._grammar(tool_choice).start(text)
+
+    def _grammar(self, tool_choice: str) -> Grammar:
+        found = self._grammars.get(tool_choice)
+        if found is None:
+            from .grammar import compile_tools
+
+            rules = self.contract if self.contract.grammar else "areole"
+            found = compile_tools(self.tools, self._model.tokenizer, rules, tool_choice=tool_choice)
+            self._grammars[tool_choice] = found
+        return found
+
+    def _stream(
+        self,
+        text: str,
+        max_new_tokens: int,
+        *,
+        probabilities: bool = False,
+        goes_on: bool = False,
+        tool_choice: str = "auto",
+    ) -> Stream:
+        """`goes_on`: it belongs to the conversation even where requests do not. `tool_choice`: see _constraint."""
         self._check_open()
         _need_text(text, "request")
+        if self._stateless and not goes_on:
+            self.reset()
         if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int):
             raise RequestError(
                 "request_option", f"max_new_tokens is {max_new_tokens!r}; needed a whole number.",
@@ -184,10 +427,19 @@ class Needle:
         if max_new_tokens <= 0:
             return Stream(iter([self._nothing()]), None)
         segments, is_result = self._turn_segments(text)
+        constraint = self._constraint(text, tool_choice)
         turn = self._conversation.turn(
-            segments, max_new_tokens=max_new_tokens, free_text=is_result, probabilities=probabilities
+            segments,
+            max_new_tokens=max_new_tokens,
+            free_text=is_result and tool_choice in ("auto", "none"),
+            constraint=constraint,
+            probabilities=probabilities,
+            doubts=self.contract.doubt,
         )
-        return Stream(self._run(turn), turn)
+        if not is_result and self._requests == LONG_CONVERSATION and not self._warned:
+            self._warned = True
+            warn_long_conversation()
+        return Stream(self._run(turn, text, is_result, constraint), turn)
 
     def embed(self, text: str) -> list[float]:
         """The confidence head's pooled cells over a text, at unit length: a vector to compare texts by.
@@ -203,7 +455,9 @@ class Needle:
         self._check_open()
         if self._conversation is not None:
             self._conversation.reset()
-        self._pending = False
+        self._pending = self._warned = False
+        self._requests = 0
+        self._earlier = ()
 
     def close(self) -> None:
         """Gives the session's memory back; the model stays the caller's. Closing twice is allowed."""
@@ -231,18 +485,20 @@ class Needle:
         first = self._conversation is None or self._conversation.turns == 0
         return user_turn(text, first, forgeable=self._forgeable), False
 
-    def _run(self, turn: Turn) -> Iterator[Step | Answer]:
+    def _run(self, turn: Turn, text: str, is_result: bool, constraint: Constraint | None) -> Iterator[Step | Answer]:
         yield from turn.steps()
-        answer = self._answer_of(turn)
+        self._requests += not is_result
+        answer = self._answer_of(turn, text, is_result, constraint)
+        self._earlier = (*self._earlier, text)
         self._pending = bool(answer.function_calls)
         yield answer
 
-    def _answer_of(self, turn: Turn) -> Answer:
-        calls: list[dict[str, object]] = []
+    def _answer_of(self, turn: Turn, text: str, is_result: bool, constraint: Constraint | None) -> Answer:
+        outcome = Outcome(confidence=turn.confidence)
         failure: AreoleError | None = None
         if turn.reached_call:
             try:
-                calls = self._calls_of(turn)
+                outcome = self._judged(turn, text, is_result, constraint)
             except CallParseError as error:
                 failure = error
         kind = "call" if turn.reached_call and (turn.call or turn.closed) else "respond"
@@ -252,12 +508,17 @@ class Needle:
             "error": failure.message if failure is not None else None,
             "error_code": failure.code if failure is not None else None,
             "reason": "runtime_failure" if failure is not None else None,
-            "function_calls": calls,
-            "suppressed_calls": [],
+            "function_calls": outcome.function_calls,
+            "suppressed_calls": outcome.suppressed_calls,
             "reasoning": turn.reasoning.strip() or None,
-            "confidence": round(turn.confidence, 4),
+            "confidence": round(outcome.confidence, 4),
             **self._rates(turn),
         }
+        if outcome.validation is not None:
+            envelope["validation"] = outcome.validation
+        if self._explain:
+            reasons = [reason.to_json() for reason in outcome.reasons]
+            envelope["areole"] = {"contract": self.contract.name, "reasons": reasons}
         return Answer(
             envelope,
             len(turn.tokens),
@@ -271,12 +532,33 @@ class Needle:
             "" if turn.reached_call else turn.prose.strip(),
             turn.call,
             failure,
+            tuple(outcome.reasons),
         )
 
-    def _calls_of(self, turn: Turn) -> list[dict[str, object]]:
+    def _judged(self, turn: Turn, text: str, is_result: bool, constraint: Constraint | None) -> Outcome:
+        """The turn's calls, after the contract's rules. After a tool's result the request is the one before it."""
+        calls = self._calls_of(turn)
+        starts = value_starts(turn.call) if turn.call_marks else []
+        drafts = []
+        for place, call in enumerate(calls):
+            known = starts[place] if place < len(starts) else {}
+            first = {name: _chance(turn, offset) for name, offset in known.items()}
+            drafts.append(Draft(call.tool, dict(call.arguments), first))
+        request = self._earlier[-1] if is_result and self._earlier else text
+        steered = getattr(constraint, "steered", ())
+        context = Context(
+            self.contract,
+            Evidence(request, self._facts, (*self._earlier, text) if is_result else self._earlier),
+            turn.confidence,
+            turn.reasoning,
+            tuple(Steered(item.call, item.path, item.wanted, item.given) for item in steered),
+        )
+        return apply(drafts, context)
+
+    def _calls_of(self, turn: Turn) -> list[ReadCall]:
         """A finished turn's calls; of one that the budget cut off, those that are whole."""
         try:
-            return self._parser.parse(turn.call)
+            return self._parser.read(turn.call)
         except CallParseError:
             if turn.closed or not (turn.exhausted or turn.stuck):
                 raise
@@ -304,8 +586,34 @@ class Needle:
         return Answer(envelope, 0, 0, _no_timings())
 
 
+PIECE = 60
+"""Tokens that an awaited embedding reads without a pause."""
+
+
+def _chosen(contract: str | Contract, gates: bool | Mapping[str, bool], capitals: bool) -> Contract:
+    """The contract without the rules that are switched off."""
+    chosen = contract_of(contract)
+    if isinstance(gates, Mapping):
+        chosen.without(gates)  # refuses unknown names, also of rules that stay on
+        off = [name for name, on in gates.items() if not on]
+    else:
+        off = [] if gates else list(GATE_RULES)
+    return chosen.without([*off, *([] if capitals else ["capitals"])])
+
+
+def _chance(turn: Turn, offset: int) -> float:
+    """The model's own probability for the token that has a character of the call's text."""
+    at = len(turn.call[:offset].encode("utf-8"))
+    return next((chance for start, chance in reversed(turn.call_marks) if start <= at), 1.0)
+
+
 def embed(model: Model, text: str) -> list[float]:
     """See Needle.embed; needs no tools."""
+    return Pieces(_embedding(model, text)).finish()
+
+
+def _embedding(model: Model, text: str, piece: int | None = None) -> Iterator[list[float] | None]:
+    """Reads `piece` tokens between any two yields, all at once without one; the vector comes last."""
     _need_text(text, "text")
     ids = [model.tokenizer.bos, *model.tokenizer.encode(text, markers=False)]
     limit = model.geometry.max_seq
@@ -315,8 +623,24 @@ def embed(model: Model, text: str) -> list[float]:
             needed=len(ids), available=limit,
         )  # fmt: skip
     with model.session(max_tokens=len(ids)) as session:
-        session.prefill(ids, logits=False)
-        return unit(session.pooled("confidence"))
+        for at in range(0, len(ids), piece or len(ids)):
+            yield None
+            session.prefill(ids[at : at + (piece or len(ids))], logits=False)
+        yield unit(session.pooled("confidence"))
+
+
+def _last(stream: Stream) -> Answer:
+    for item in stream:
+        if isinstance(item, Answer):
+            return item
+    raise AreoleError("internal", "A request ended without an answer.")
+
+
+async def _alast(stream: AsyncStream) -> Answer:
+    async for item in stream:
+        if isinstance(item, Answer):
+            return item
+    raise AreoleError("internal", "A request ended without an answer.")
 
 
 def _need_text(text: object, what: str) -> None:

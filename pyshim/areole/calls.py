@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import NoReturn
 
 from .errors import CallParseError
-from .names import Names
 from .prompt import ToolSpec
 
 _MEMBERS = {"name", "arguments"}
-CAPITALISED = frozenset({"subject", "title", "label", "message", "note", "event_title", "event_name"})
-"""Arguments, by the name that the model sees, whose text starts with a capital, as the official engine has it."""
 _SHOWN = 100
 MAX_DEPTH = 64
 """Arguments nested deeper are refused: no tool means that, and everything behind this would have to recurse as deep."""
@@ -46,21 +45,34 @@ def _finite(word: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 
 
-class CallParser:
-    """Reads calls to the given tools. `capitals`: give titles and the like (see CAPITALISED) a capital letter."""
+@dataclass(frozen=True)
+class ReadCall:
+    """A call as the model wrote it: the tool, and the arguments by the names that the model sees."""
 
-    def __init__(self, tools: Iterable[ToolSpec], *, capitals: bool = True) -> None:
-        self._tools: dict[str, tuple[str, Names]] = {}
-        self._capitalised: dict[str, set[str]] = {}
+    tool: ToolSpec
+    arguments: dict[str, object]
+
+    def restored(self) -> dict[str, object]:
+        """{"name", "arguments"} with the caller's own names."""
+        return {"name": self.tool.name, "arguments": self.tool.names.restore(self.arguments)}
+
+
+class CallParser:
+    """Reads calls to the given tools."""
+
+    def __init__(self, tools: Iterable[ToolSpec]) -> None:
+        self._tools: dict[str, ToolSpec] = {}
         for tool in tools:
-            name, names = self._tools.get(tool.exposed, (tool.name, tool.names))
+            first = self._tools.get(tool.exposed, tool)
             # A name may be declared twice with different parameters; both sets of arguments find their way back.
-            self._tools[tool.exposed] = name, names.merged(tool.names)
-            if capitals:
-                self._capitalised.setdefault(tool.exposed, set()).update(_free_texts(tool) & CAPITALISED)
+            self._tools[tool.exposed] = replace(first, names=first.names.merged(tool.names))
 
     def parse(self, text: str) -> list[dict[str, object]]:
         """The calls [{"name", "arguments"}, ...] with the caller's own names. CallParseError otherwise."""
+        return [call.restored() for call in self.read(text)]
+
+    def read(self, text: str) -> list[ReadCall]:
+        """The calls, each with its tool. CallParseError if the text is anything but a list of them."""
         try:
             value = _DECODER.decode(text)
         except json.JSONDecodeError as error:
@@ -71,9 +83,9 @@ class CallParser:
             self._refuse(text, "it is not a list")
         return [self._call(text, place, item) for place, item in enumerate(value)]
 
-    def complete_calls(self, text: str) -> list[dict[str, object]]:
+    def complete_calls(self, text: str) -> list[ReadCall]:
         """The calls that are whole in a list that was cut off; the same rules for each of them."""
-        calls: list[dict[str, object]] = []
+        calls: list[ReadCall] = []
         at = 1 if text.startswith("[") else len(text)
         while at < len(text):
             try:
@@ -86,7 +98,7 @@ class CallParser:
             at = end + 1
         return calls
 
-    def _call(self, text: str, place: int, item: object) -> dict[str, object]:
+    def _call(self, text: str, place: int, item: object) -> ReadCall:
         if not isinstance(item, dict) or set(item) != _MEMBERS:
             self._refuse(text, f'call {place + 1} is not an object of exactly "name" and "arguments"')
         name, arguments = item["name"], item["arguments"]
@@ -96,33 +108,53 @@ class CallParser:
             self._refuse(text, f"the arguments of call {place + 1} are not an object")
         if _deeper(arguments, MAX_DEPTH):
             self._refuse(text, f"the arguments of call {place + 1} are nested deeper than {MAX_DEPTH} levels")
-        for key in self._capitalised.get(name, set()) & arguments.keys():
-            arguments[key] = _capital(arguments[key])
-        original, names = self._tools[name]
+        call = ReadCall(self._tools[name], arguments)
         try:
-            return {"name": original, "arguments": names.restore(arguments)}
+            call.restored()
         except CallParseError as error:
             self._refuse(text, f"in call {place + 1} {error.message}")
+        return call
 
     def _refuse(self, text: str, what: str, offset: int | None = None) -> NoReturn:
         details = {"text": text, "what": what, "offset": offset, "tools": sorted(self._tools)}
         raise CallParseError("call_unparsable", f"The model's tool call cannot be used: {what}.", details)
 
 
-def _free_texts(tool: ToolSpec) -> set[str]:
-    """The tool's own properties, but for those that list their values."""
-    properties = tool.schema.get("properties") if tool.schema is not None else None
-    if not isinstance(properties, dict):
-        return set()
-    listed = {"enum", "const"}
-    return {name for name, schema in properties.items() if not (isinstance(schema, dict) and listed & schema.keys())}
-
-
-def _capital(value: object) -> object:
-    """Text with its first letter as a capital, if that is an ASCII letter."""
-    if isinstance(value, str) and value[:1].isascii():
-        return value[:1].upper() + value[1:]
-    return value
+def value_starts(text: str) -> list[dict[str, int]]:
+    """Where the value of each argument begins in a call's text, call by call: {argument: offset in characters}. Text
+    that is no list of calls gives what could be read."""
+    calls: list[dict[str, int]] = []
+    key, place, expect = "", 0, False
+    holders: list[str] = []
+    while place < len(text):
+        char = text[place]
+        if char == '"':
+            try:
+                word, end = scanstring(text, place + 1)
+            except ValueError:
+                break
+            if expect:
+                expect = False
+                if holders == ["[", "{", "{"]:
+                    calls[-1].setdefault(key, place)
+            elif text[end : end + 1] == ":":
+                key = word
+            place = end
+            continue
+        if expect and not char.isspace():
+            expect = False
+            if holders == ["[", "{", "{"] and calls:
+                calls[-1].setdefault(key, place)
+        if char in "[{":
+            holders.append(char)
+            if holders == ["[", "{"]:
+                calls.append({})
+        elif char in "]}":
+            holders = holders[:-1]
+        elif char == ":":
+            expect = True
+        place += 1
+    return calls
 
 
 def _deeper(value: dict[str, object], levels: int) -> bool:

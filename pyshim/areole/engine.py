@@ -62,6 +62,10 @@ class Constraint(Protocol):
         """Told of each token that was taken."""
         ...
 
+    def budget(self, remaining: int) -> None:
+        """Told before the first token how many there is room for, the end marker among them."""
+        ...
+
 
 class Greedy:
     """No constraint: the likeliest token, whatever it is."""
@@ -70,6 +74,9 @@ class Greedy:
         return session.top(1)[0][0], False
 
     def accept(self, token: int) -> None:
+        pass
+
+    def budget(self, remaining: int) -> None:
         pass
 
 
@@ -93,6 +100,8 @@ class Turn:
     reasoning, prose, call: the text between the markers, as written.
     reached_call: the call's opening marker was generated. closed: so was its closing marker.
     exhausted: the budget ended the turn, not the model. stuck: the constraint allowed no token.
+    call_marks: with `doubts`, for each token of the call how many of its bytes come before it, and the model's own
+    probability for it.
     confidence: of the confidence head over the whole context; 0.0 for a turn that was cut off before any content.
     prefill_s, decode_s: seconds. prompt_tokens: ids fed before the first generated one.
     """
@@ -105,6 +114,7 @@ class Turn:
         free_text: bool,
         constraint: Constraint,
         probabilities: bool,
+        doubts: bool = False,
     ) -> None:
         self._conversation = conversation
         self._ids = ids
@@ -112,6 +122,9 @@ class Turn:
         self._free_text = free_text
         self._constraint = constraint
         self._probabilities = probabilities
+        self._doubts = doubts
+        self._call_bytes = 0
+        self.call_marks: list[tuple[int, float]] = []
         self._made_in = conversation._state
         self._cancelled = self._started = False
         self._phase: Phase | None = None
@@ -192,7 +205,12 @@ class Turn:
         if phase != self._phase:
             self._flush()
             self._phase = phase
-        probability = conversation.session.probability(token) if self._probabilities else None
+        called = phase == "call" and token not in conversation.special
+        wanted = self._probabilities or (called and self._doubts)
+        probability = conversation.session.probability(token) if wanted else None
+        if called and self._doubts and probability is not None:
+            self.call_marks.append((self._call_bytes, probability))
+            self._call_bytes += len(conversation.tokenizer.piece_bytes(token))
         conversation.session.decode(token)
         self.tokens.append(token)
         if token in conversation.special:
@@ -200,7 +218,7 @@ class Turn:
         else:
             delta = self._decoder.feed(token)
             self._texts[phase] += delta
-        return Step(token, phase, forced, delta, self._texts[phase], probability)
+        return Step(token, phase, forced, delta, self._texts[phase], probability if self._probabilities else None)
 
     def _flush(self) -> str:
         """Ends the phase's text: bytes of a character that never came whole become U+FFFD, so that they show."""
@@ -262,6 +280,7 @@ class Turn:
     def _call(self) -> Iterator[Step]:
         """The call's body to its closing marker. Another marker ends the turn there, and is not taken."""
         conversation = self._conversation
+        self._constraint.budget(self._budget - len(self.tokens))
         while self._room():
             choice = self._constraint.choose(conversation.session)
             if choice is None:
@@ -278,6 +297,15 @@ class Turn:
                 return
 
 
+@dataclass(frozen=True)
+class Mark:
+    """A place in a conversation to come back to."""
+
+    snapshot: Any
+    turns: int
+    at_start: bool
+
+
 class Conversation:
     """A prefix and the turns after it, in one session. The prefix is fed once; `reset` goes back to its end.
 
@@ -285,8 +313,11 @@ class Conversation:
     that closes it is fed with the next turn, which saves a step.
     """
 
-    def __init__(self, session: TokenSession, tokenizer: Tokenizer, prefix: Sequence[int]) -> None:
-        """`session` is empty, and can pin len(prefix) tokens."""
+    def __init__(
+        self, session: TokenSession, tokenizer: Tokenizer, prefix: Sequence[int], *, fed: Any | None = None
+    ) -> None:
+        """`session` is empty, and can pin len(prefix) tokens. `fed`: the `start` of a conversation with the same prefix
+        in a session of the same sizes, which saves feeding it again."""
         self.session, self.tokenizer = session, tokenizer
         self.think, self.end_think = tokenizer.marker("<think>"), tokenizer.marker("</think>")
         self.begin_call, self.end_call = tokenizer.marker("<tool_call>"), tokenizer.marker("</tool_call>")
@@ -297,7 +328,17 @@ class Conversation:
         self._state = 0  # changes whenever the context does, so that a turn made for another one is told apart
         self.turns = 0
         self.prefill_s = 0.0
-        self._feed_prefix()
+        if fed is None:
+            self._feed_prefix()
+        else:
+            session.restore(fed)
+            self._start = fed
+            self._at_start = True
+
+    @property
+    def start(self) -> Any:
+        """A snapshot of the session with the prefix and nothing else."""
+        return self._start
 
     def _feed_prefix(self) -> None:
         started = time.perf_counter()
@@ -319,10 +360,12 @@ class Conversation:
         free_text: bool = False,
         constraint: Constraint | None = None,
         probabilities: bool = False,
+        doubts: bool = False,
     ) -> Turn:
         """A turn that says `segments` and lets the model answer with at most `max_new_tokens` tokens.
 
-        `free_text` lets it answer in words instead of a call. Nothing happens until its `steps()` are iterated. Raises
+        `free_text` lets it answer in words instead of a call. `doubts`: see Turn.call_marks.
+        Nothing happens until its `steps()` are iterated. Raises
         ContextFullError if turn and answer might not fit together, RequestError("request_busy") during another turn.
         """
         self._need_idle()
@@ -339,7 +382,50 @@ class Conversation:
                 f" {self.session.max_tokens} are left. Shorten the request, lower max_new_tokens, or reset.",
                 needed=needed, available=self.available, prompt_tokens=len(ids), max_new_tokens=max_new_tokens,
             )  # fmt: skip
-        return Turn(self, ids, max_new_tokens, free_text, constraint or Greedy(), probabilities)
+        return Turn(self, ids, max_new_tokens, free_text, constraint or Greedy(), probabilities, doubts)
+
+    def replay(self, turns: Sequence[tuple[Sequence[Segment], Sequence[Segment]]]) -> int:
+        """Turns that have been, each what was said and what the model answered, fed without generating anything.
+
+        How many tokens that took. ContextFullError if they do not fit; nothing has changed then.
+        """
+        self._need_idle()
+        ids: list[int] = []
+        for place, (said, answered) in enumerate(turns):
+            if self.turns or place:
+                ids.append(self._end_turn)
+            # Two calls, not one: what the model says begins with a token of its own.
+            ids += self.tokenizer.encode_segments(said)
+            ids += self.tokenizer.encode_segments(answered)
+        if len(ids) > self.available:
+            raise ContextFullError(
+                "context_full",
+                f"The conversation so far takes {len(ids)} tokens; {self.available} of {self.session.max_tokens} are"
+                " left. Leave out its oldest turns.",
+                needed=len(ids), available=self.available,
+            )  # fmt: skip
+        if ids:
+            before = self._begin()
+            try:
+                self.session.prefill(ids, logits=False)
+            except BaseException:
+                self._rollback(before)
+                raise
+            self._commit()
+            self.turns += len(turns) - 1
+        return len(ids)
+
+    def mark(self) -> Mark:
+        """The conversation as it is now, for `back`."""
+        self._need_idle()
+        return Mark(self._start if self._at_start else self.session.snapshot(), self.turns, self._at_start)
+
+    def back(self, mark: Mark) -> None:
+        """As it was at the mark. RequestError("request_busy") while a turn is under way."""
+        self._need_idle()
+        self.session.restore(mark.snapshot)
+        self.turns, self._at_start, self._lost = mark.turns, mark.at_start, False
+        self._state += 1
 
     def reset(self) -> None:
         """Forgets every turn, not the prefix. RequestError("request_busy") while a turn is under way."""

@@ -26,6 +26,9 @@ ERROR_CODES: dict[str, str] = {
     "tokenizer_text": "The text to encode is not a string, or holds a lone surrogate where that was to be refused.",
     "tools_json": "The tool declarations are not valid JSON.",
     "tools_shape": "The tool declarations are JSON, but not a list of tools that can be declared.",
+    "tools_signature": "A function or class cannot be made a tool: a parameter's type, kind or default has no schema.",
+    "tools_duplicate": "Two tools have the same name, and at least one of them is to be executed.",
+    "tools_schema": "A tool's parameters use a JSON Schema keyword or value that areole cannot enforce.",
     "request_text": "The request's text is missing or not a string.",
     "request_option": "An option of the request has the wrong type or is out of range.",
     "request_closed": "The model, session or agent was already closed.",
@@ -46,6 +49,12 @@ ERROR_CODES: dict[str, str] = {
     "cancelled": "The request was cancelled between two tokens.",
     "call_unparsable": "The model wrote something that is not a valid list of tool calls.",
     "truncated": "The token budget ran out before one tool call was complete.",
+    "call_arguments": "The arguments of a tool call do not fit the function that they are meant for.",
+    "extract_nothing": "The model found nothing in the text that fits the schema.",
+    "extract_several": "The model found several records where one was asked for.",
+    "extract_withheld": "What the model found is not supported by the text, and was withheld.",
+    "chat_messages": "The messages are not a conversation that can be continued.",
+    "chat_option": "A parameter of the chat request is not offered, or has a value that is not.",
     "wasm_blocked": "The page's Content-Security-Policy forbids WebAssembly.",
     "python_failed": "Pyodide did not start.",
     "load_stalled": "Loading has made no progress for too long.",
@@ -160,6 +169,10 @@ class ToolsError(AreoleError):
     """Tool declarations were refused."""
 
 
+class SchemaError(ToolsError):
+    """A tool's parameters cannot be enforced; details: path, keyword, what (is wrong), do (what helps)."""
+
+
 class RequestError(AreoleError):
     """A request was refused before the model ran."""
 
@@ -174,6 +187,14 @@ class CoreError(AreoleError):
 
 class Cancelled(AreoleError):
     """The request was cancelled between two tokens; the session is as it was before the request."""
+
+
+class ArgumentsError(AreoleError):
+    """A value does not fit a tool's parameter; details: function, parameter (a path), got, needed."""
+
+
+class ExtractError(AreoleError):
+    """Nothing, too much or something unsupported was extracted; details: envelope, and what there is of the record."""
 
 
 class CallParseError(AreoleError):

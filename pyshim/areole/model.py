@@ -145,6 +145,10 @@ class Model:
         return cls(core, address, nbytes, name, owned=False)
 
     @property
+    def closed(self) -> bool:
+        return not self._arena
+
+    @property
     def arena(self) -> int:
         """The model's address in the core; RequestError when it was closed."""
         if not self._arena:

@@ -101,6 +101,20 @@ class Names:
             out[original] = names.restore(item, where)
         return out
 
+    def expose(self, value: object) -> object:
+        """The other way: `value` with the names that the model sees. Names that the schema does not have stay."""
+        if isinstance(value, list):
+            inside = [*self.prefix, *[self.items or NO_NAMES] * max(0, len(value) - len(self.prefix))]
+            return [names.expose(item) for names, item in zip(inside, value, strict=False)]
+        if not isinstance(value, dict):
+            return value
+        table = {original: (exposed, names) for exposed, (original, names) in self.properties.items()}
+        out: dict[str, object] = {}
+        for key, item in value.items():
+            exposed, names = table.get(key, (key, self.others or NO_NAMES))
+            out[exposed] = names.expose(item)
+        return out
+
     def merged(self, other: Names) -> Names:
         """Both in one; where they differ about a name, this one counts."""
         if other in (NO_NAMES, self):

@@ -41,6 +41,11 @@ class FakeSnapshot:
     pinned: int
     owner: object
 
+    @property
+    def data(self) -> bytes:
+        """As large as it says that it is: a hundred bytes a token."""
+        return bytes(100 * len(self.context))
+
 
 class ScriptedSession:
     """`script[n]` is what the model says in its n-th assistant turn; after its end, and without one, <|im_end|>."""
@@ -57,6 +62,8 @@ class ScriptedSession:
         """Tokens to decode until one fails, in a way that leaves the context damaged."""
         self.fail_restore = False
         self.closed = False
+        self.family: object = self
+        """Whose snapshots it takes: its own, or those of all sessions of a model that have the same sizes."""
         self._ready = False
 
     @property
@@ -128,11 +135,11 @@ class ScriptedSession:
     def snapshot(self) -> FakeSnapshot:
         self._open()
         self.log.append("snapshot")
-        return FakeSnapshot(tuple(self.context), self.pinned, self)
+        return FakeSnapshot(tuple(self.context), self.pinned, self.family)
 
     def restore(self, snapshot: FakeSnapshot) -> None:
         self._open()
-        if snapshot.owner is not self:
+        if snapshot.owner != self.family:
             raise CoreError("core_bad_snapshot", "another session's")
         if self.fail_restore:
             raise CoreError("core_bad_snapshot", "planted failure")
@@ -189,6 +196,7 @@ class FakeModel:
         session = ScriptedSession(
             self.script, prefix_capacity=prefix_capacity, max_tokens=max_tokens or self.geometry.max_seq
         )
+        session.family = (id(self), prefix_capacity, session.max_tokens, kv_window)
         self.sessions.append(session)
         self.on_session(session)
         return session

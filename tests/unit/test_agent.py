@@ -12,6 +12,8 @@ from areole.agent import Answer, Needle, embed, envelope_text
 from areole.engine import Step
 from areole.errors import Cancelled, ContextFullError, CoreError, RequestError, ToolsError
 
+pytestmark = pytest.mark.usefixtures("raw_contract")
+
 TOOLS = [
     {
         "type": "function",

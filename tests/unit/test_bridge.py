@@ -12,6 +12,8 @@ from areole import bridge as module
 from areole.bridge import Bridge, Run
 from areole.errors import ERROR_CODES
 
+pytestmark = pytest.mark.usefixtures("raw_contract")
+
 TOOLS = json.dumps([{"name": "setLights", "parameters": {"properties": {"roomName": {"type": "string"}}}}])
 CALL = '[{"name":"set_lights","arguments":{"room_name":"hall","level":2.0}}]'
 GOOD = f"<think>\nthe 'hall'\n</think>\n<tool_call>{CALL}</tool_call>"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from areole.calls import MAX_DEPTH, CallParser
+from areole.calls import MAX_DEPTH, CallParser, value_starts
 from areole.errors import CallParseError
 from areole.prompt import render_tools
 
@@ -82,7 +82,7 @@ def test_the_depth_that_is_allowed_is() -> None:
     [(GOOD[:-1], 2), (GOOD[:-2], 1), (GOOD[:-20] + '"', 1), (GOOD[:40], 0), ("[", 0), ("", 0), ("{}", 0), (GOOD, 2)],
 )
 def test_whole_calls_of_a_list_that_was_cut_off(text: str, count: int) -> None:
-    assert PARSER.complete_calls(text) == PARSER.parse(GOOD)[:count]
+    assert [call.restored() for call in PARSER.complete_calls(text)] == PARSER.parse(GOOD)[:count]
 
 
 def test_a_whole_call_that_is_wrong_is_refused_there_too() -> None:
@@ -96,30 +96,11 @@ def test_one_name_with_two_schemas_finds_all_its_arguments() -> None:
     assert calls == [{"name": "aB", "arguments": {"oneThing": 1, "twoThing": 2}}]
 
 
-TITLED = {
-    "name": "note",
-    "parameters": {
-        "properties": {"eventTitle": {}, "title": {"enum": ["low"]}, "label": {"const": "x"}, "note": {}, "text": {}}
-    },
-}
-
-
-def test_titles_get_a_capital_and_nothing_else_does() -> None:
-    tools = render_tools([TITLED]).declared
-    inside = (
-        '{"event_title":"iPhone deals","title":"low","label":"x","note":"élan","text":"abc","message":"undeclared"}'
-    )
-    text = f'[{{"name":"note","arguments":{inside}}}]'
-    written = {
-        "eventTitle": "iPhone deals",
-        "title": "low",
-        "label": "x",
-        "note": "élan",
-        "text": "abc",
-        "message": "undeclared",
-    }
-    assert CallParser(tools).parse(text)[0]["arguments"] == {**written, "eventTitle": "IPhone deals"}
-    assert CallParser(tools, capitals=False).parse(text)[0]["arguments"] == written
-    for value in ('""', "5", '["a"]', "null"):
-        call = CallParser(tools).parse(f'[{{"name":"note","arguments":{{"note":{value}}}}}]')[0]
-        assert call["arguments"] == {"note": json.loads(value)}
+def test_where_values_begin() -> None:
+    text = '[{"name":"a","arguments":{"x":"[\\"{","y":{"z":1},"on":true}},{"name":"b","arguments":{"n":-2}}]'
+    starts = value_starts(text)
+    assert [{name: text[at : at + 2] for name, at in call.items()} for call in starts] == [
+        {"x": '"[', "y": '{"', "on": "tr"},
+        {"n": "-2"},
+    ]
+    assert value_starts("") == [] == value_starts("[]") and value_starts('[{"name":"a') == [{}]

@@ -224,6 +224,9 @@ class Only:
         assert session.top(1)
         return (self.rest[0], session.top(1)[0][0] != self.rest[0]) if self.rest else None
 
+    def budget(self, remaining: int) -> None:
+        self.room = remaining
+
     def accept(self, token: int) -> None:
         assert token == self.rest.pop(0)
         self.accepted.append(token)

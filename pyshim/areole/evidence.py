@@ -1,0 +1,425 @@
+"""What a request supports: its words, word stems, quantities and days, and whether they carry an argument's value.
+
+Owns reading: English number words, signs, units, ordinals, percent, the words for a bound ("full", "minimum"), and
+what in a schema's own description stands for an enum's value. Decides nothing about a call; see gates.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .dates import ISO, Named, named_days, today_of
+from .names import snake_case
+
+Schema = Mapping[str, object]
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_DIGITS = re.compile(
+    r"(?P<sign>(?<![\w.)])[-−+](?=[$€£]?\.?\d))?[$€£]?(?P<body>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|(?<!\d)\.\d+)"
+    r"(?P<scale>[kKM](?![\w]))?",
+)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_BELOW_TWENTY = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen"""
+_ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
+_PLACES = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_SMALL = {word: at for at, word in enumerate(_words(_BELOW_TWENTY))}
+_TENS = {word: 10 * at for at, word in enumerate(_words(_ROUND), 2)}
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 1_000_000, "dozen": 12, "grand": 1000}
+_ORDINALS = {word: at for at, word in enumerate(_words(_PLACES), 1)}
+_PARTS = {"half": 0.5, "quarter": 0.25}
+_TIMES = {"once": 1, "twice": 2, "thrice": 3, "single": 1, "double": 2, "triple": 3, "both": 2, "couple": 2, "pair": 2}
+_NEGATIVE = frozenset({"minus", "negative"})
+_MOST = frozenset(_words("max maximum maximal full fully fullest highest loudest brightest hottest"))
+_LEAST = frozenset(_words("min minimum minimal lowest quietest dimmest coldest"))
+_SAYING_NOTHING = """a an the this that these those it its i me my mine we us our you your he she him her his they them
+their to of in on at by for from with and or as is are am be was were do does did please some any something anything
+whatever someone anyone somewhere one ones thing things so up down out off now here there what which who when where how
+can could would will shall should want need like just"""
+STOP = frozenset(_words(_SAYING_NOTHING))
+"""Words that say nothing about a value."""
+
+
+def fold(text: str) -> str:
+    """The text without case and accents."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in decomposed if not unicodedata.combining(c)).casefold().replace("’", "'")
+
+
+def stem(word: str) -> str:
+    """A folded word without the endings of plurals and verb forms: `lights` and `lighting` are both `light`."""
+    if word.endswith("'s"):
+        word = word[:-2]
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    for ending in ("ing", "ers", "er", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not (ending == "s" and word.endswith("ss")):
+            word = word[: -len(ending)]
+            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
+                word = word[:-1]
+            break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+_UNITS: dict[str, tuple[str, float]] = {}
+for _dimension, _table in {
+    "time": {
+        "ms millisecond": 0.001, "s sec second": 1, "min minute": 60, "h hr hour": 3600, "d day": 86400,
+        "w wk week": 604800,
+    },
+    "mass": {"mg milligram": 0.001, "g gram gramme": 1, "kg kilo kilogram": 1000},
+    "length": {
+        "mm millimeter millimetre": 0.001, "cm centimeter centimetre": 0.01, "meter metre": 1,
+        "km kilometer kilometre": 1000,
+    },
+    "volume": {"ml milliliter millilitre": 0.001, "cl": 0.01, "l liter litre": 1},
+}.items():  # fmt: skip
+    for _names, _factor in _table.items():
+        for _word in _names.split():
+            _UNITS[stem(_word)] = (_dimension, float(_factor))
+
+
+@dataclass(frozen=True)
+class Word:
+    """text[start:end], folded, and its stem."""
+
+    fold: str
+    stem: str
+    start: int
+    end: int
+
+
+def words_of(text: str) -> tuple[Word, ...]:
+    out = []
+    for match in _WORD.finditer(text):
+        folded = fold(match.group())
+        out.append(Word(folded, stem(folded), match.start(), match.end()))
+    return tuple(out)
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """The stems of a name's words: `weightKg` -> weight, kg."""
+    return tuple(word.stem for word in words_of(snake_case(name).replace("_", " ")))
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that a text says, at text[start:end], with the unit after it ("" for none)."""
+
+    value: float
+    start: int
+    end: int
+    unit: str = ""
+    written: str = ""
+
+    def means(self, value: float, unit: str = "") -> bool:
+        """Whether it is `value`, counted in `unit` where that is known: 2 hours are 120 minutes and not 2."""
+        mine, wanted = _UNITS.get(self.unit), _UNITS.get(unit)
+        if mine is not None and wanted is not None and mine[0] == wanted[0]:
+            return math.isclose(self.value * mine[1] / wanted[1], value, rel_tol=1e-9, abs_tol=1e-12)
+        return math.isclose(self.value, value, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def quantities(text: str) -> list[Quantity]:
+    """The numbers of a text, in digits or in words, in its order."""
+    out: list[Quantity] = []
+    words = words_of(text)
+    for match in _DIGITS.finditer(text):
+        value = float(match["body"].replace(",", ""))
+        value *= {"k": 1000, "K": 1000, "M": 1_000_000}.get(match["scale"] or "", 1)
+        before = words_of(text[: match.start()])[-1:]
+        spoken = bool(before) and before[0].fold in _NEGATIVE and not text[before[0].end : match.start()].strip()
+        if match["sign"] in ("-", "−") or spoken:
+            value = -value
+        follow = re.match(r"\s?-?\s?([^\W\d_]+)", text[match.end() :])
+        unit = stem(fold(follow[1])) if follow else ""
+        following = words_of(text[match.end() :])[:1]
+        if following and following[0].fold in _SCALES and not match["scale"]:
+            value *= _SCALES[following[0].fold]
+        if value < 0 and match["sign"] is None:
+            out.append(Quantity(value, before[0].start, match.end(), unit, match["body"]))
+        else:
+            out.append(Quantity(value, match.start(), match.end(), unit, match["body"]))
+        if unit == "pm" and 1 <= value < 12:
+            out.append(Quantity(value + 12, match.start(), match.end(), "", match["body"]))
+    out += _in_words(words)
+    return sorted(out, key=lambda item: item.start)
+
+
+def _in_words(words: Sequence[Word]) -> list[Quantity]:
+    out: list[Quantity] = []
+    at = 0
+    while at < len(words):
+        end, value = _read_number(words, at)
+        if value is None:
+            at += 1
+            continue
+        start = at
+        if at and words[at - 1].fold in _NEGATIVE:
+            value, start = -value, at - 1
+        follow = [word.stem for word in words[end : end + 3] if word.fold not in ("a", "an", "of")]
+        unit = follow[0] if follow else ""
+        rest = [word.fold for word in words[end + 1 : end + 4]]
+        if unit in _UNITS and rest[:3] in (["and", "a", "half"], ["and", "a", "quarter"]):
+            value += _PARTS[rest[2]]
+        out.append(Quantity(value, words[start].start, words[end - 1].end, unit))
+        at = end
+    return out
+
+
+def _read_number(words: Sequence[Word], at: int) -> tuple[int, float | None]:
+    """The number in words that begins at words[at], and where it ends; None if none does."""
+    word = words[at].fold
+    if word in ("a", "an"):
+        following = words[at + 1] if at + 1 < len(words) else Word("", "", 0, 0)
+        if following.fold in _SCALES:
+            return at + 2, float(_SCALES[following.fold])
+        whole = following.stem in _UNITS and len(following.stem) > 1 and not (at and words[at - 1].fold in _PARTS)
+        return (at + 1, 1.0) if whole else (at, None)
+    if word in _PARTS:
+        return at + 1, _PARTS[word]
+    if word in _TIMES:
+        return at + 1, float(_TIMES[word])
+    if word in _ORDINALS:
+        return at + 1, float(_ORDINALS[word])
+    total, part, end, seen = 0.0, 0.0, at, False
+    while end < len(words):
+        word = words[end].fold
+        if word in _TENS and (not seen or words[end - 1].fold in {*_SCALES, "and"}):
+            part += _TENS[word]
+        elif word in _SMALL and (not seen or words[end - 1].fold in {*_TENS, *_SCALES, "and"}):
+            part += _SMALL[word]
+        elif word in _ORDINALS and seen and words[end - 1].fold in _TENS:
+            return end + 1, total + part + _ORDINALS[word]
+        elif word in _SCALES and seen:
+            if word in ("hundred", "dozen"):
+                part = (part or 1) * _SCALES[word]
+            else:
+                total, part = total + (part or 1) * _SCALES[word], 0
+        elif (
+            word == "and"
+            and seen
+            and end + 1 < len(words)
+            and words[end - 1].fold in _SCALES
+            and words[end + 1].fold in {*_SMALL, *_TENS}
+        ):
+            pass
+        elif word == "point" and seen:
+            digits = ""
+            while end + 1 < len(words) and _SMALL.get(words[end + 1].fold, 10) < 10:
+                end += 1
+                digits += str(_SMALL[words[end].fold])
+            return end + 1, (total + part + float(f"0.{digits}")) if digits else total + part
+        else:
+            break
+        seen = True
+        end += 1
+    return (end, total + part) if seen else (at, None)
+
+
+def unit_of(name: str, schema: Schema) -> str:
+    """The unit that a property is counted in, by its name or else its description; "" if neither says one."""
+    described = schema.get("description")
+    for source in (name_words(name), [w.stem for w in words_of(described)] if isinstance(described, str) else ()):
+        for word in source:
+            if word in _UNITS and len(word) > 1:
+                return word
+    return ""
+
+
+def number_text(value: float) -> str:
+    """A number as JSON has it without a needless fraction."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A request and what stands beside it: the facts of the system line, and what was said earlier."""
+
+    text: str
+    facts: str = ""
+    earlier: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def background(self) -> str:
+        """Everything but the request."""
+        return "\n".join([self.facts, *self.earlier])
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        return words_of(self.text)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(word.stem for word in self.words)
+
+    @cached_property
+    def quantities(self) -> list[Quantity]:
+        return [item for text in (self.text, *self.earlier) for item in quantities(text)]
+
+    @cached_property
+    def own_quantities(self) -> list[Quantity]:
+        return quantities(self.text)
+
+    @cached_property
+    def today(self) -> object:
+        return today_of(self.facts)
+
+    @cached_property
+    def days(self) -> list[Named]:
+        return [item for text in (self.text, *self.earlier) for item in named_days(text, today_of(self.facts))]
+
+    @cached_property
+    def _sources(self) -> list[tuple[tuple[Word, ...], str]]:
+        return [(words_of(text), squeezed(text)) for text in (self.text, *self.earlier, self.facts)]
+
+    def says(self, phrase: str) -> bool:
+        """Whether request, earlier turns or facts have the phrase, case, accents and punctuation aside."""
+        wanted = [word.fold for word in words_of(phrase)]
+        if not wanted:
+            return bool(phrase.strip()) and any(phrase.strip() in text for text in (self.text, *self.earlier))
+        if any(_contains([word.fold for word in words], wanted) for words, _ in self._sources):
+            return True
+        close = squeezed(phrase)
+        return len(close) >= 4 and any(close in text for _, text in self._sources)
+
+    def has_words(self, phrase: str) -> bool:
+        """Whether each word of the phrase that says something is there in some form, numbers in words included."""
+        telling = [word for word in words_of(phrase) if word.fold not in STOP]
+        stems = {word.stem for words, _ in self._sources[:-1] for word in words}
+        numbers = {number_text(item.value) for item in self.quantities}
+        return bool(telling) and all(word.stem in stems or word.fold in numbers for word in telling)
+
+    def supports_text(self, value: str) -> bool:
+        """Whether a free text is the request's: its phrase, its words, its day or its time of day."""
+        telling = [word for word in words_of(value) if word.fold not in STOP]
+        if not telling and not any(c.isdigit() for c in value):
+            return False
+        if self._sign_lost(value):
+            return False
+        if self.says(value):
+            return True
+        days = named_days(value, today_of(self.facts))
+        if days:
+            rest = value
+            for item in reversed(days):
+                rest = rest[: item.start] + " " + rest[item.end :]
+            rest = rest.strip(" T,")
+            known = {item.day for item in self.days}
+            if ISO.search(value) and not all(item.day in known for item in days):
+                return False
+            if all(item.day in known for item in days) and (not rest or self._says_time(rest) or self.has_words(rest)):
+                return True
+        return self._says_time(value) or self.has_words(value)
+
+    def _sign_lost(self, value: str) -> bool:
+        """Whether the value has a number that the request says with a minus only."""
+        given = {item.value for item in self.own_quantities}
+        return any(item.value > 0 and -item.value in given and item.value not in given for item in quantities(value))
+
+    def _says_time(self, value: str) -> bool:
+        wanted = clock_times(value)
+        return bool(wanted) and wanted <= set().union(*(clock_times(t) for t in (self.text, *self.earlier)))
+
+    def supports_number(self, value: float, name: str, schema: Schema) -> bool:
+        """Whether the request says the number, in figures or words, in the property's unit, or a word for a bound."""
+        unit = unit_of(name, schema)
+        for item in self.quantities:
+            if item.means(value, unit):
+                return True
+            small = schema.get("maximum")
+            fraction = item.unit in ("percent", "pct") and isinstance(small, (int, float)) and small <= 1
+            if fraction and math.isclose(item.value / 100, value):
+                return True
+        folds = {word.fold for word in self.words}
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if folds & _MOST and high == value or folds & _LEAST and low == value:
+            return True
+        middle = (low + high) / 2 if isinstance(low, (int, float)) and isinstance(high, (int, float)) else None
+        if folds & {"half", "halfway"} and value == middle:
+            return True
+        return self._fact_number(value, name)
+
+    def _fact_number(self, value: float, name: str) -> bool:
+        """A number counts from the facts where the fact has the property's name."""
+        for part in self.facts.split(";"):
+            key, colon, said = part.partition(":")
+            if (
+                colon
+                and name_words(key)[-1:] == name_words(name)[-1:]
+                and any(q.value == value for q in quantities(said))
+            ):
+                return True
+        return False
+
+    def supports_choice(self, value: str, schema: Schema) -> bool:
+        """Whether an enum's value is said, or what the schema's own description puts beside it is."""
+        if self.says(value.replace("_", " ")) or self.has_words(value.replace("_", " ")):
+            return True
+        others = schema.get("enum")
+        rivals = [str(item) for item in others if item != value] if isinstance(others, list) else []
+        described = schema.get("description")
+        return isinstance(described, str) and self._stands_for(value, rivals, described)
+
+    def _stands_for(self, value: str, rivals: list[str], described: str) -> bool:
+        """Looks for `value: these, words` or `value (these words)` or `these words = value` in a description."""
+        spaced = re.escape(value).replace("_", "[_ ]")
+        found = re.search(
+            rf"(?<!\w)['\"`]?{spaced}['\"`]?\s*(?::|=|\(|-|–|for\b|means\b|if\b|when\b)\s*(.+)", described, re.I
+        )
+        if found is None:
+            return False
+        rest = found[1]
+        stops = [m.start() for rival in rivals if (m := re.search(rf"(?<!\w){re.escape(rival)}(?!\w)", rest, re.I))]
+        stops += [m.start() for m in [re.search(r"[.;)]", rest)] if m]
+        segment = rest[: min(stops)] if stops else rest
+        return any(word.stem in self.stems for word in words_of(segment) if word.fold not in STOP)
+
+
+def squeezed(text: str) -> str:
+    """Letters and digits only, folded."""
+    return "".join(c for c in fold(text) if c.isalnum())
+
+
+def _contains(inside: list[str], wanted: list[str]) -> bool:
+    size = len(wanted)
+    return any(inside[at : at + size] == wanted for at in range(len(inside) - size + 1))
+
+
+_CLOCK = re.compile(
+    r"(?<![\d:-])(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?(?::\d{2})?\s*(?P<half>[ap]\.?m\b\.?)?(?![\d-])", re.I
+)
+
+
+def clock_times(text: str) -> set[tuple[int, int]]:
+    """The times of day of a text as (hour, minute). A bare number is a time only with am, pm or minutes."""
+    out = set()
+    for match in _CLOCK.finditer(text):
+        hour, minute, half = int(match["hour"]), int(match["minute"] or 0), (match["half"] or "").lower()
+        if not half and match["minute"] is None or hour > 24 or minute > 59:
+            continue
+        if half.startswith("p") and hour < 12:
+            hour += 12
+        elif half.startswith("a") and hour == 12:
+            hour = 0
+        out.add((hour, minute))
+    folds = {word.fold for word in words_of(text)}
+    return out | ({(12, 0)} if "noon" in folds else set()) | ({(0, 0)} if "midnight" in folds else set())
+
+
+def telling(stems: Iterable[str]) -> frozenset[str]:
+    """Stems without those of words that say nothing."""
+    return frozenset(stems) - _STOP_STEMS
+
+
+_STOP_STEMS = frozenset(stem(word) for word in STOP)

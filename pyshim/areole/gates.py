@@ -1,0 +1,468 @@
+"""The gates: what is withheld from the caller, and why. One function a gate; each is a rule of the contract.
+
+A gate looks at calls that were parsed and polished, and gives its reasons; `apply` puts them together into what is
+returned, what is withheld, and `validation`. A gate never changes a call.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from . import literal
+from .clauses import Clause, split
+from .contract import Contract
+from .errors import CallParseError
+from .evidence import Evidence, fold, name_words, number_text, quantities, stem, telling, words_of
+from .postprocess import (
+    Draft,
+    Reason,
+    drop_unsupported,
+    duplicates,
+    kinds,
+    leaves,
+    original,
+    polish,
+    properties,
+    property_schema,
+    required,
+    shape,
+)  # fmt: skip
+from .support import support, worst_part
+
+FLOOR = 0.1
+"""Confidence below which a turn is withheld."""
+SURE = 0.5
+"""Confidence from which a value that may be meant is taken for meant."""
+_NAME_WEIGHT, _VALUE_WEIGHT, _DESCRIPTION_WEIGHT = 2.0, 3.0, 1.0
+
+
+@dataclass(frozen=True)
+class Steered:
+    """Where the grammar kept the model from the value it was writing. `wanted`: what it had begun; `given`: what came
+    of it."""
+
+    call: int
+    path: str
+    wanted: str
+    given: str
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the gates know beside the calls. head: the confidence head's value, 0 to 1."""
+
+    contract: Contract
+    evidence: Evidence
+    head: float
+    reasoning: str = ""
+    steered: tuple[Steered, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """What is returned and what is withheld, by the caller's names; `validation` is None where there is no call."""
+
+    function_calls: list[dict[str, object]] = field(default_factory=list)
+    suppressed_calls: list[dict[str, object]] = field(default_factory=list)
+    validation: dict[str, object] | None = None
+    confidence: float = 0.0
+    reasons: list[Reason] = field(default_factory=list)
+
+
+_BOUNDS: tuple[tuple[str, Callable[[float, float], bool], str], ...] = (
+    ("minimum", operator.lt, "below"),
+    ("maximum", operator.gt, "above"),
+    ("exclusiveMinimum", operator.le, "not above"),
+    ("exclusiveMaximum", operator.ge, "not below"),
+)
+
+Gate = Callable[[Sequence[Draft], Context], list[Reason]]
+
+
+def apply(drafts: Sequence[Draft], context: Context) -> Outcome:
+    """Post-processing and then the gates of the contract. `drafts` are changed."""
+    contract, evidence = context.contract, context.evidence
+    values = [_value_texts(draft) for draft in drafts]
+    notes = polish(drafts, evidence, contract)
+    left_out = drop_unsupported(drafts, evidence, contract) if contract.drop_unsupported else []
+    doubled = duplicates(drafts, evidence, parts=not contract.literal) if contract.duplicates else []
+    reasons = [Reason("duplicates", at, None, "it repeats an earlier call") for at in doubled]
+    withheld: dict[int, list[Reason]] = {}
+    found: list[Reason] = []
+    for rule, gate in GATES.items():
+        if getattr(contract, rule):
+            found += gate(drafts, context)
+    if contract.steering:
+        found += _left_out(drafts, left_out, context, values)
+    for reason in found:
+        if reason.call not in doubled:
+            withheld.setdefault(reason.call, []).append(reason)
+    confidence = confidence_of(drafts, context)
+    if contract.floor and drafts:
+        level = confidence if contract.by_turn else context.head
+        if level < FLOOR:
+            why = f"the confidence is {level:.4f}, below {FLOOR}"
+            for at in range(len(drafts)):
+                withheld.setdefault(at, []).append(Reason("floor", at, None, why))
+    kept = [at for at in range(len(drafts)) if at not in doubled]
+    taken = [at for at in kept if at in withheld or (contract.by_turn and withheld)]
+    returned = [at for at in kept if at not in taken]
+    outcome = Outcome(
+        [_restored(drafts[at]) for at in returned],
+        [_restored(drafts[at]) for at in taken],
+        None,
+        confidence,
+        [*notes, *left_out, *reasons, *(reason for at in sorted(withheld) for reason in withheld[at])],
+    )
+    if drafts and (contract.grounding or contract.negation):
+        outcome.validation = _validation(
+            [drafts[at] for at in (kept if contract.by_turn else returned or taken)], context
+        )
+    return outcome
+
+
+def confidence_of(drafts: Sequence[Draft], context: Context) -> float:
+    """The head's value, or the raw probability of the first token of a number or switch where that is lower; 0 for an
+    object among a call's arguments where the contract has it so."""
+    level = context.head
+    for draft in drafts:
+        for name, value in draft.arguments.items():
+            if context.contract.objects_doubted and isinstance(value, dict):
+                return 0.0
+            if context.contract.doubt and isinstance(value, (bool, int, float)):
+                level = min(level, draft.first.get(name, 1.0))
+    return level
+
+
+def doubt(drafts: Sequence[Draft], context: Context) -> list[Reason]:
+    """A number or switch that the model by itself would not have begun: its call is a guess. Where a turn is withheld
+    as a whole the confidence says this already."""
+    if context.contract.by_turn:
+        return []
+    out = []
+    for at, draft in enumerate(drafts):
+        for name, value in draft.arguments.items():
+            chance = draft.first.get(name, 1.0)
+            if isinstance(value, (bool, int, float)) and chance < FLOOR and not _said(draft, name, value, context):
+                why = f"the model gave {json.dumps(value)} a chance of {chance:.4f}"
+                out.append(Reason("doubt", at, original(draft.tool, name), why))
+    return out
+
+
+def _said(draft: Draft, name: str, value: object, context: Context) -> bool:
+    schema = property_schema(draft.tool, name)
+    return (
+        not isinstance(value, bool)
+        and support(name, value, schema, draft.tool.schema or {}, context.evidence) == "said"
+    )
+
+
+def schema(drafts: Sequence[Draft], context: Context) -> list[Reason]:
+    """A value outside its schema, or a required argument that is not there."""
+    out = []
+    for at, draft in enumerate(drafts):
+        root = draft.tool.schema or {}
+        for name in sorted(required(draft.tool) & properties(draft.tool).keys() - draft.arguments.keys()):
+            out.append(Reason("schema", at, original(draft.tool, name), "it is required and was left out"))
+        for name, value in draft.arguments.items():
+            top = property_schema(draft.tool, name)
+            for path, _, item, inside in leaves(value, top, root, name):
+                fault = _fault(item, inside)
+                if fault is not None:
+                    where = original(draft.tool, name) + path
+                    out.append(Reason("schema", at, where, f"{json.dumps(item, ensure_ascii=False)} is {fault}"))
+            if isinstance(value, list):
+                out += _list_faults(at, original(draft.tool, name), value, top)
+    return out
+
+
+def _list_faults(at: int, name: str, value: list[object], inside: object) -> list[Reason]:
+    least, most = (inside.get(key) if isinstance(inside, dict) else None for key in ("minItems", "maxItems"))
+    if isinstance(least, int) and len(value) < least:
+        return [Reason("schema", at, name, f"{len(value)} items are fewer than {least}")]
+    if isinstance(most, int) and len(value) > most:
+        return [Reason("schema", at, name, f"{len(value)} items are more than {most}")]
+    return []
+
+
+def _fault(value: object, inside: object) -> str | None:
+    """What is wrong with a value without parts, for what the contract's grammar also keeps to; None if nothing is."""
+    if not isinstance(inside, dict):
+        return None
+    options = inside.get("enum")
+    if isinstance(options, list) and value not in options:
+        return f"none of {', '.join(map(str, options[:8]))}"
+    if "const" in inside and inside["const"] != value:
+        return f"not {inside['const']}"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        size = len(value) if isinstance(value, str) else None
+        least, most = inside.get("minLength"), inside.get("maxLength")
+        if size is not None and isinstance(least, int) and size < least:
+            return f"shorter than {least} characters"
+        return f"longer than {most} characters" if size is not None and isinstance(most, int) and size > most else None
+    if "integer" in kinds(inside) and "number" not in kinds(inside) and not float(value).is_integer():
+        return "not a whole number"
+    for key, broken, words in _BOUNDS:
+        bound = inside.get(key)
+        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and broken(value, bound):
+            return f"{words} {number_text(bound)}"
+    return None
+
+
+def grounding(drafts: Sequence[Draft], context: Context) -> list[Reason]:
+    """A required argument that neither the request nor the facts support."""
+    return (_grounding_literal if context.contract.literal else _grounding)(drafts, context)
+
+
+def _grounding_literal(drafts: Sequence[Draft], context: Context) -> list[Reason]:
+    out = []
+    for at, draft in enumerate(drafts):
+        for name in [n for n in draft.arguments if n in required(draft.tool)]:
+            value, inside = draft.arguments[name], property_schema(draft.tool, name)
+            if literal.withholds(name, value, inside, context.evidence.text, context.evidence.background):
+                out.append(Reason("grounding", at, original(draft.tool, name), _unsupported(value)))
+    return out
+
+
+def _grounding(drafts: Sequence[Draft], context: Context) -> list[Reason]:
+    out = []
+    for at, draft in enumerate(drafts):
+        root = draft.tool.schema or {}
+        for name, value in draft.arguments.items():
+            inside = property_schema(draft.tool, name)
+            verdict = support(name, value, inside, root, context.evidence)
+            if verdict == "said":
+                continue
+            rival = _rival(value, inside, context.evidence)
+            if rival is not None:
+                why = f"the request says {_shown(rival)}, not {_shown(value)}"
+                out.append(Reason("grounding", at, original(draft.tool, name), why))
+            elif verdict == "none" or context.head < SURE:
+                path, item = worst_part(name, value, inside, root, context.evidence)
+                where = original(draft.tool, name) + (path if path.startswith("[") else f".{path}" if path else "")
+                out.append(Reason("grounding", at, where, _unsupported(item)))
+    return out
+
+
+def relevance(drafts: Sequence[Draft], context: Context) -> list[Reason]:
+    """A call without arguments to a tool of whose name the request has no word, where the model is not sure."""
+    if context.head >= SURE:
+        return []
+    return [
+        Reason("relevance", at, None, f"the request does not speak of {draft.tool.name}")
+        for at, draft in enumerate(drafts)
+        if not draft.arguments and not telling(name_words(draft.tool.exposed)) & context.evidence.stems
+    ]
+
+
+def _unsupported(value: object) -> str:
+    return f"nothing in the request supports {_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _rival(value: object, inside: object, evidence: Evidence) -> object:
+    """Another of an enum's values that the request says, where the given one is not said."""
+    options = inside.get("enum") if isinstance(inside, dict) else None
+    if not isinstance(options, list) or not isinstance(value, str):
+        return None
+    others = [item for item in options if isinstance(item, str) and item != value]
+    return next((item for item in others if evidence.says(item.replace("_", " "))), None)
+
+
+def steering(drafts: Sequence[Draft], context: Context) -> list[Reason]:
+    """A value other than what the model was about to write, or than what its reasoning took from the request."""
+    out = []
+    for item in context.steered:
+        if item.call < len(drafts) and not _same(item.wanted, item.given):
+            tool = drafts[item.call].tool
+            if _is_deed(item.wanted, drafts[item.call]):
+                continue
+            name = re.split(r"[.\[]", item.path, maxsplit=1)[0]
+            where = original(tool, name) + item.path[len(name) :]
+            out.append(
+                Reason("steering", item.call, where, f"the model was about to write {item.wanted}, not {item.given}")
+            )
+    for at, draft in enumerate(drafts):
+        for name, value in draft.arguments.items():
+            inside = property_schema(draft.tool, name)
+            if isinstance(value, (bool, dict, list)) or value is None or not isinstance(value, (int, float, str)):
+                continue
+            if isinstance(value, str) and "enum" not in inside:
+                continue
+            thought = _thought(name, context.reasoning)
+            if len(thought) != 1 or support(name, value, inside, draft.tool.schema or {}, context.evidence) == "said":
+                continue
+            if _is_deed(thought[0], draft):
+                continue
+            if not _same(thought[0], str(value)) and context.evidence.says(thought[0]):
+                why = f"the request says {thought[0]}, not {json.dumps(value, ensure_ascii=False)}"
+                out.append(Reason("steering", at, original(draft.tool, name), why))
+    return out
+
+
+def _is_deed(wanted: str, draft: Draft) -> bool:
+    """Whether a word that could not be written only says what the tool does: "dim", where it is said to dim lights."""
+    begun = fold(wanted.strip().strip('"'))
+    told = [*words_of(draft.tool.exposed.replace("_", " ")), *words_of(draft.tool.description)]
+    return len(begun) >= 3 and begun.isalpha() and any(word.fold.startswith(begun) for word in told)
+
+
+def _thought(name: str, reasoning: str) -> list[str]:
+    """The values that the reasoning gives a property: `room 'kitchen'`, `level 140`."""
+    found = re.findall(rf"\b{re.escape(name)}\s*(?:=|:|is)?\s*(?:'([^']*)'|\"([^\"]*)\"|(-?\d+(?:\.\d+)?))", reasoning)
+    return sorted({quoted or double or number for quoted, double, number in found} - {""})
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return math.isclose(float(one.strip('"')), float(other.strip('"')))
+    except ValueError:
+        return fold(one.strip('"')).replace("_", " ") == fold(other.strip('"')).replace("_", " ")
+
+
+def _left_out(
+    drafts: Sequence[Draft], dropped: Sequence[Reason], context: Context, values: Sequence[Sequence[str]]
+) -> list[Reason]:
+    """A number of the request that no call carries, where a number was dropped from a call: the request has a value
+    and the call has not."""
+    used = {item.value for texts in values for text in texts for item in quantities(text)}
+    kept = {
+        float(item)
+        for draft in drafts
+        for name, value in draft.arguments.items()
+        for _, _, item, _ in leaves(value, property_schema(draft.tool, name), draft.tool.schema or {}, name)
+        if isinstance(item, (int, float)) and not isinstance(item, bool)
+    }
+    spare = [item for item in context.evidence.own_quantities if item.value not in used | kept]
+    out = []
+    for reason in dropped:
+        draft = drafts[reason.call]
+        name = next((n for n in properties(draft.tool) if original(draft.tool, n) == reason.argument), "")
+        if spare and kinds(property_schema(draft.tool, name)) & {"integer", "number"}:
+            why = f"the request says {number_text(spare[0].value)}, which {reason.argument} does not carry"
+            out.append(Reason("steering", reason.call, reason.argument, why))
+    return out
+
+
+def negation(drafts: Sequence[Draft], context: Context) -> list[Reason]:
+    """A call that the request forbids."""
+    text = context.evidence.text
+    out = []
+    for at, draft in enumerate(drafts):
+        if context.contract.literal:
+            if literal.forbids(draft.tool.exposed, list(draft.arguments.values()), text):
+                out.append(Reason("negation", at, None, "the request forbids it"))
+            continue
+        clause = forbidding(draft, text)
+        if clause is not None:
+            said = text[clause.start : clause.end].strip()
+            out.append(Reason("negation", at, None, f"the request forbids it: {json.dumps(said, ensure_ascii=False)}"))
+    return out
+
+
+def forbidding(draft: Draft, text: str) -> Clause | None:
+    """The clause that forbids a call: it forbids, and no other clause speaks of the call more."""
+    clauses = split(text, tuple(_quoted(draft, text)))
+    forbidden = [clause for clause in clauses if clause.negated]
+    if not forbidden:
+        return None
+    plain = max((_speaks(draft, text[c.start : c.end]) for c in clauses if not c.negated), default=0.0)
+    worst = max(forbidden, key=lambda c: _speaks(draft, text[c.start : c.end]))
+    against = _speaks(draft, text[worst.start : worst.end])
+    return worst if against > plain or plain == 0 else None
+
+
+def _speaks(draft: Draft, clause: str) -> float:
+    """How much a clause is about a call: words that it shares with the tool's name, its description and the values."""
+    stems = telling(word.stem for word in words_of(clause))
+    names = telling(name_words(draft.tool.exposed))
+    described = telling(word.stem for word in words_of(draft.tool.description)) - names
+    value = telling(word.stem for text in _value_texts(draft) for word in words_of(text.replace("_", " ")))
+    numbers = {item.value for item in quantities(clause)}
+    counted = sum(1 for item in _numbers(draft) if item in numbers)
+    return (
+        _NAME_WEIGHT * len(stems & names)
+        + _DESCRIPTION_WEIGHT * len(stems & described)
+        + _VALUE_WEIGHT * (len(stems & value) + counted)
+    )
+
+
+def _numbers(draft: Draft) -> list[float]:
+    found = leaves(draft.arguments, draft.tool.schema or {}, draft.tool.schema or {}, "")
+    return [float(item) for _, _, item, _ in found if isinstance(item, (int, float)) and not isinstance(item, bool)]
+
+
+def _value_texts(draft: Draft) -> list[str]:
+    found = leaves(draft.arguments, draft.tool.schema or {}, draft.tool.schema or {}, "")
+    return [item for _, _, item, _ in found if isinstance(item, str)]
+
+
+def _quoted(draft: Draft, text: str) -> list[tuple[int, int]]:
+    """Where free texts that a call passes on stand in the request, if something of the request comes before them."""
+    out = []
+    root = draft.tool.schema or {}
+    for name, value in draft.arguments.items():
+        for _, _, item, inside in leaves(value, property_schema(draft.tool, name), root, name):
+            if not isinstance(item, str) or "enum" in inside or len(item.split()) < 2:
+                continue
+            at = fold_find(text, item)
+            if at > 0 and any(word.stem in _tool_stems(draft) for word in words_of(text[:at])):
+                out.append((at, at + len(item)))
+    return out
+
+
+def _tool_stems(draft: Draft) -> frozenset[str]:
+    described = (stem(word.fold) for word in words_of(draft.tool.description))
+    return telling([*name_words(draft.tool.exposed), *described])
+
+
+def fold_find(text: str, phrase: str) -> int:
+    """Where a phrase stands in a text, case aside; -1 where it does not. Both keep their length."""
+    at = text.find(phrase)
+    return at if at >= 0 else text.lower().find(phrase.lower())
+
+
+GATES: dict[str, Gate] = {
+    "schema": schema, "grounding": grounding, "steering": steering, "negation": negation, "doubt": doubt,
+    "relevance": relevance,
+}  # fmt: skip
+
+
+def _validation(drafts: Sequence[Draft], context: Context) -> dict[str, object]:
+    """`ungrounded`: the arguments that the request does not support; `negation`: whether it forbids. Of a contract that
+    withholds call by call, what is said is about the calls that are returned."""
+    evidence, contract = context.evidence, context.contract
+    ungrounded: list[str] = []
+    for draft in drafts:
+        root = draft.tool.schema or {}
+        for name, value in draft.arguments.items():
+            inside = shape(properties(draft.tool).get(name), root)
+            if contract.literal or not contract.grounding:
+                flag = literal.flags(value, inside, evidence.text, evidence.background)
+            else:
+                flag = "enum" not in inside and support(name, value, inside, root, evidence) == "none"
+            path = f"{draft.tool.name}.{original(draft.tool, name)}"
+            if flag and path not in ungrounded:
+                ungrounded.append(path)
+    if contract.by_turn:
+        negated = literal.negated(evidence.text)
+    else:
+        negated = any(forbidding(draft, evidence.text) is not None for draft in drafts)
+    return {"ungrounded": ungrounded, "negation": negated}
+
+
+def _restored(draft: Draft) -> dict[str, object]:
+    try:
+        return {"name": draft.tool.name, "arguments": draft.tool.names.restore(draft.arguments)}
+    except CallParseError as error:
+        details = {**error.details, "what": error.message}
+        message = f"The model's tool call cannot be used: {error.message}."
+        raise CallParseError("call_unparsable", message, details) from error

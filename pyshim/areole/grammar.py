@@ -1,0 +1,364 @@
+"""The decode grammar: which token may come next in a call, from the tools that are declared.
+
+Owns the frame of an answer (`[{"name":..,"arguments":{..}},..]`, compact), the choice of a token, and the budget: what
+is written can always be closed with the tokens that are left. Under the contract areole nothing that cannot be
+enforced is declared (SchemaError), no prefix is a dead end, and where the model wanted another value than the rules
+allow, `CallConstraint.steered` says so, because an argument that was bent is no answer until somebody has looked at it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .automaton import BEGIN, CLOSE, Automaton, Choice, Exactly, InChoices, Scalar, State
+from .engine import TokenSession
+from .errors import RequestError, SchemaError
+from .jsontext import write_string
+from .numbers import CHARACTERS, Cutting
+from .pieces import Pieces, pieces_of
+from .prompt import ToolSpec
+from .regex import Regexes
+from .schema import Node, Reader, union
+from .tokenizer import Tokenizer
+
+MAX_CALLS = 16
+"""Calls in one answer. The same call may come again; dropping it is a gate's business."""
+LOOKS = (8, 64, 256)
+"""How many of the likeliest tokens are looked at before the whole vocabulary is."""
+
+_NUMBER = re.compile(r"-?[0-9.eE+-]*")
+_BODY = re.compile(r'(?<!\\)".*', re.DOTALL)
+_ROOT = "arguments"
+
+
+@dataclass
+class Steer:
+    """A value that the model would have written otherwise. `path`: the argument, such as `stops[1].level`; `call`: of
+    which call, from 0; `wanted`: how the value would have begun; `given`: what came of it, once the call is written
+    (both as JSON text, strings without their quotes);
+    `kind`: "number", "string" (length, pattern or format) or "value" (enum, const, boolean, null)."""
+
+    call: int
+    path: str
+    wanted: str
+    kind: str
+    given: str = ""
+    steps: tuple[str | int, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return {"call": self.call, "path": self.path, "wanted": self.wanted, "given": self.given, "kind": self.kind}
+
+
+class Grammar:
+    """The grammar of some tools' calls. Shared by all requests; `start` makes what one request needs."""
+
+    def __init__(
+        self,
+        tools: Sequence[tuple[str, Node]],
+        tokenizer: Tokenizer,
+        regexes: Regexes,
+        *,
+        least: int,
+        most: int | None,
+        cutting: bool,
+        problems: Sequence[SchemaError] = (),
+    ) -> None:
+        """`tools`: what the model sees them called, and their arguments. `least`, `most`: how many calls."""
+        self.pieces: Pieces = pieces_of(tokenizer)
+        self.end = tokenizer.marker("</tool_call>")
+        self.problems = tuple(problems)
+        self.cutting = cutting
+        self.machine = Automaton(regexes, cutting=cutting)
+        texts = {b'{"name":' + write_string(name).encode("utf-8") + b',"arguments":': node for name, node in tools}
+        order = sorted(texts)
+        choice = Choice(order, [texts[text] for text in order], CLOSE)
+        self._frame = Exactly(BEGIN, InChoices(choice, least, most if order else 0))
+
+    def begin(self) -> State:
+        """The state before a call's first byte."""
+        self.machine.forget()
+        state = self.machine.state([self.machine.push(self._frame, self.machine.end)])
+        assert state is not None  # a set of one stack
+        return state
+
+    def start(self, query: str = "") -> CallConstraint:
+        """The constraint of one answer. `query` is what was asked; the grammar itself does not depend on it."""
+        return CallConstraint(self, query)
+
+    def accepts(self, text: str) -> bool:
+        """Whether an answer could be this text."""
+        state = self.begin().feed(text.encode("utf-8"))
+        return state is not None and state.over
+
+
+class CallConstraint:
+    """Chooses the tokens of one answer: the likeliest legal one, while it can still be closed in time.
+
+    text: the bytes so far. finished: the end marker was taken. steered: see Steer. cut: the budget, not the model,
+    decided a token, so that a text may have been cut off.
+    """
+
+    def __init__(self, grammar: Grammar, query: str = "") -> None:
+        self.grammar, self.query = grammar, query
+        self.text = b""
+        self.finished = self.cut = False
+        self.steered: list[Steer] = []
+        self._state = grammar.begin()
+        self._left: int | None = None
+        self._plan: list[int] | None = None
+        self._wanted: Steer | None = None
+
+    def budget(self, remaining: int) -> None:
+        """Says how many tokens are left, the end marker among them. Told once, the constraint counts by itself."""
+        self._left = remaining
+
+    def choose(self, session: TokenSession) -> tuple[int, bool] | None:
+        """The next token and whether it was the only one possible; None if none is (contract needle only)."""
+        pieces, state = self.grammar.pieces, self._state
+        if self.finished:
+            return None
+        self._wanted = None
+        if state.over:
+            return self.grammar.end, True
+        seen, tight = 0, False
+        for k in LOOKS:
+            for token, _ in session.top(k)[seen:]:
+                after = pieces.after(state, token)
+                if after is not None:
+                    if self._fits(after):
+                        return token, pieces.only(state, token)
+                    tight = True
+                if not seen:
+                    self._note(token, after)
+                seen += 1
+            if tight:  # there is hardly room left: no looking for another way than the planned one
+                return self._last_resort()
+        for token in self._by_logit(session, pieces.legal(state)):
+            after = pieces.after(state, token)
+            if after is not None and self._fits(after):
+                return token, pieces.only(state, token)
+        return self._last_resort()
+
+    def accept(self, token: int) -> None:
+        """Told of each token that was taken."""
+        if self._left is not None:
+            self._left -= 1
+        if token == self.grammar.end:
+            self.finished = True
+            self._complete()
+            return
+        after = self.grammar.pieces.after(self._state, token)
+        if after is None:
+            raise RequestError(
+                "request_option", f"Token {token} is not legal here; a call's tokens are the constraint's to choose."
+            )
+        if self._wanted is not None:
+            self.steered.append(self._wanted)
+            self._wanted = None
+        self._plan = self._plan[1:] if self._plan and self._plan[0] == token else None
+        self.text += self.grammar.pieces.texts[token]
+        self._state = settled(after) if self.grammar.cutting else after
+
+    def _by_logit(self, session: TokenSession, tokens: list[int]) -> list[int]:
+        if len(tokens) < 2:
+            return tokens
+        given: Any = getattr(session, "logits", None)
+        if given is None:
+            return sorted(tokens, key=lambda token: (-session.probability(token), token))
+        logits = given()
+        return sorted((t for t in tokens if t < len(logits)), key=lambda token: (-logits[token], token))
+
+    def _fits(self, after: State) -> bool:
+        """Whether the answer can be closed in time after a token that leads here."""
+        left = self._left
+        if left is None or self.grammar.cutting:
+            return True
+        ending = after.shortest
+        if len(ending) + 2 <= left:
+            return True
+        return len(self.grammar.pieces.plan(ending)) + 2 <= left
+
+    def _last_resort(self) -> tuple[int, bool] | None:
+        """No legal token leaves room enough: the shortest way to the end, which was possible when it was planned. If
+        there never was room, it is followed all the same, and the engine's budget cuts it off."""
+        if not self._plan:
+            if self.grammar.cutting:
+                return None
+            self._plan = list(self.grammar.pieces.plan(self._state.shortest))
+        self.cut = True
+        return (self._plan[0], False) if self._plan else None
+
+    def _note(self, token: int, after: State | None) -> None:
+        """Remembers what the model wanted most, if a rule about values, or the budget, is what stands against it."""
+        if after is not None:
+            self.cut = True
+            return
+        state, text = self._state, self.grammar.pieces.texts[token] if token < len(self.grammar.pieces.texts) else b""
+        for at, byte in enumerate(text):
+            following = state.step(byte)
+            if following is None:
+                kind = _refused_by(state, byte)
+                if kind:
+                    steps, begun = place_of(self.text + text[:at])
+                    wanted = (begun + text[at:]).decode("utf-8", "replace")
+                    number = _NUMBER.match(wanted) if kind == "number" else None
+                    if number is not None and number.group():
+                        wanted = number.group()
+                    elif wanted[:1] == '"':
+                        wanted = _BODY.sub("", wanted[1:])
+                    self._remember(steps, wanted, kind)
+                return
+            state = following
+
+    def _remember(self, steps: tuple[str | int, ...], wanted: str, kind: str) -> None:
+        if len(steps) < 2 or steps[1] != _ROOT or not isinstance(steps[0], int):
+            return
+        if self.steered and self.steered[-1].steps == steps:
+            return  # only how the value's beginning was refused counts; what follows is about another value already
+        self._wanted = Steer(steps[0], _path(steps[2:]), wanted, kind, steps=steps)
+
+    def _complete(self) -> None:
+        """Looks up what became of the steered values."""
+        try:
+            calls = json.loads(self.text)
+        except ValueError:
+            return
+        for steer in self.steered:
+            value: Any = calls
+            for place, step in enumerate(steer.steps):
+                known = (
+                    step in value if isinstance(value, dict) else isinstance(value, list) and step in range(len(value))
+                )
+                if not known:  # the value is listed as a whole, and what was refused lies within it
+                    steer.path = _path(steer.steps[2:place])
+                    break
+                value = value[step]
+            steer.given = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def settled(state: State) -> State:
+    """The state at the beginning of a token, in the official engine's way: from here on, bounded numbers count."""
+    if state.settled is None:
+        machine = state.machine
+        stacks = []
+        for stack in state.stacks:
+            frame = stack.frame
+            if isinstance(frame, Scalar) and isinstance(frame.lexeme, Cutting) and stack.rest is not None:
+                stack = machine.push(Scalar(frame.lexeme.settled(), frame.kind), stack.rest)
+            stacks.append(stack)
+        found = machine.state(stacks)
+        state.settled = found if found is not None else state
+    return state.settled
+
+
+def _refused_by(state: State, byte: int) -> str:
+    """The kind of the value that does not go on with a byte; "" if what refuses it is not a rule about a value."""
+    kind = ""
+    for stack in state.stacks:
+        frame = stack.frame
+        if not isinstance(frame, Scalar) or not frame.kind or byte in b" \t\r\n":
+            return ""
+        if frame.final and (frame.kind != "number" or byte not in CHARACTERS):
+            return ""
+        kind = frame.kind
+    return kind
+
+
+def _path(steps: Sequence[str | int]) -> str:
+    out = ""
+    for step in steps:
+        out += f"[{step}]" if isinstance(step, int) else f".{step}" if out else step
+    return out
+
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^"\[\]{},:]+', re.DOTALL)
+
+
+def place_of(text: bytes) -> tuple[tuple[str | int, ...], bytes]:
+    """Where compact JSON that is cut off stands, by keys and places, and how the value there begins."""
+    steps: list[str | int] = []
+    value = 0  # where the value begins
+    at = 0
+    key: str | None = None
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            break
+        token, end = found.group(), found.end()
+        if token in (b"{", b"["):
+            steps.append("" if token == b"{" else 0)
+            key, value = None, end
+        elif token in (b"}", b"]"):
+            steps.pop()
+            value = end
+        elif token == b",":
+            last = steps[-1]
+            steps[-1] = last + 1 if isinstance(last, int) else ""
+            key, value = None, end
+        elif token == b":":
+            steps[-1] = key or ""
+            value = end
+        elif token[:1] == b'"' and steps and steps[-1] == "" and key is None:
+            key = json.loads(token)
+        at = end
+    return tuple(steps), text[value:]
+
+
+def compile_tools(
+    tools: Sequence[ToolSpec], tokenizer: Tokenizer, contract: Any = "areole", *, tool_choice: str = "auto"
+) -> Grammar:
+    """The grammar of some declared tools under a contract (its name, or the Contract).
+
+    tool_choice: "auto"; "none" (only `[]`), "required" (at least one call) or a tool's name (at least one call, of that
+    tool only). SchemaError for what cannot be enforced, with every finding in details["problems"]; under the contract
+    needle such rules are dropped and listed in `Grammar.problems`. RequestError for a tool_choice that names no tool.
+    """
+    name = contract if isinstance(contract, str) else str(contract.name)
+    cutting = name == "needle" if isinstance(contract, str) else bool(getattr(contract, "exact_ranges", False))
+    chosen = [tool for tool in tools if tool_choice in ("auto", "required") or tool_choice in (tool.name, tool.exposed)]
+    if not chosen and tool_choice not in ("auto", "none"):
+        known = ", ".join(dict.fromkeys(tool.name for tool in tools)) or "no tool at all"
+        raise RequestError(
+            "request_option",
+            f"tool_choice is {tool_choice!r}; declared is {known}. Use auto, none, required or the name of a tool.",
+            got=tool_choice, needed=known,
+        )  # fmt: skip
+    strict, wanted = not cutting, {id(tool) for tool in chosen}
+    regexes = Regexes()
+    machine = Automaton(regexes)
+    problems: list[SchemaError] = []
+    nodes: dict[str, list[Node]] = {}
+    for tool in tools:
+        reader = Reader(tool.schema, tool.name, regexes, strict=strict)
+        try:
+            node = reader.parameters()
+            for path, array in reader.uniques:
+                start = machine.item(array)
+                if array.least > 1 and (start is None or not machine.distinct(start, array.least)):
+                    raise SchemaError(
+                        "tools_schema",
+                        f"{tool.name}{path}: uniqueItems leaves fewer than {array.least} different items, which"
+                        " minItems asks for. Lower minItems.",
+                        path=f"{tool.name}{path}", keyword="uniqueItems", what="leaves too few items",
+                        do="Lower minItems.",
+                    )  # fmt: skip
+        except SchemaError as error:
+            problems.append(error)
+            continue
+        problems += reader.problems
+        if id(tool) in wanted:
+            nodes.setdefault(tool.exposed, []).append(node)
+    if problems and strict:
+        first = problems[0]
+        raise SchemaError(
+            first.code, first.message, {**first.details, "problems": [problem.to_json() for problem in problems]}
+        )
+    least = 0 if tool_choice in ("auto", "none") else 1
+    return Grammar(
+        [(exposed, union(shapes)) for exposed, shapes in nodes.items()], tokenizer, regexes,
+        least=least, most=MAX_CALLS if strict else None, cutting=cutting, problems=problems,
+    )  # fmt: skip
