@@ -153,12 +153,19 @@ class NeedleRs:
     def load(self) -> dict[str, Any]:
         return self.loading
 
-    def ask(self, text: str, tools: str, system: str, max_new_tokens: int) -> dict[str, Any]:
+    def length(self, text: str, tools: str) -> dict[str, Any]:
+        """Tokens of the whole prompt."""
+        answer = self.engine.generate(text, tools, 1)
+        return {"prompt_tokens": answer["positions"] - len(answer["token_ids"])}
+
+    def ask(self, text: str, tools: str) -> dict[str, Any]:
+        """One request. It tells each token as it comes, so the time of the first is known from the same request."""
+        times: list[float] = []
         start = time.perf_counter()
-        answer = self.engine.generate(text, tools, max_new_tokens, system=system or None)
-        seconds = time.perf_counter() - start
-        tokens = len(answer["token_ids"])
-        return {"tokens": tokens, "prompt_tokens": answer["positions"] - tokens, "seconds": seconds}
+        self.engine.run_stream(text, tools, lambda _: times.append(time.perf_counter() - start))
+        if not times:
+            raise BenchError("no token came")
+        return {"tokens": len(times), "first_seconds": times[0], "seconds": times[-1]}
 
     def memory(self) -> dict[str, Any]:
         return {"resident_bytes": resident_peak()}

@@ -61,13 +61,13 @@ FIGURES: dict[str, tuple[str, str]] = {
     "decode_tps": (
         "tokens/s",
         "tokens after the first, by the time a whole request takes more than the same request held to one token; "
-        "summed over the requests",
+        "summed over the requests; needle-rs: by the time from the first token to the last",
     ),
     "decode_own_tps": ("tokens/s", "tokens generated, by the engine's own time for them"),
     "prefill_tps": (
         "tokens/s",
         "tokens of tools not seen before, by the whole time of declaring them; needle-rs, which has no declaring: "
-        "tokens of the whole prompt by the time of a request held to one token",
+        "tokens of the whole prompt by the time to the first token",
     ),
     "prefill_own_tps": ("tokens/s", "tokens of a request's turn, by the engine's own time for them"),
     "prefix_own_tps": ("tokens/s", "tokens of the tools, by the engine's own time for feeding them"),
@@ -85,7 +85,7 @@ FIGURES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One request. seconds: the whole; one_seconds: the same request held to one token; own_*: by the engine itself."""
+    """One request. seconds: the whole; one_seconds: the same held to one token; own_*: by the engine itself."""
 
     tokens: int
     seconds: float
@@ -290,13 +290,10 @@ class Official(Engine):
         )  # fmt: skip
 
 
-def ask_needle_rs(peer: Peer, tools: str, system: str) -> Round:
-    """One request is enough of its time: each feeds the tools again, twice."""
-    text = REQUESTS[0]
-    one = peer.do("ask", text=text, tools=tools, system=system, max_new_tokens=1)
-    whole = peer.do("ask", text=text, tools=tools, system=system, max_new_tokens=MAX_NEW_TOKENS)
-    measured = Measured(whole["tokens"], whole["seconds"], one["seconds"], one["prompt_tokens"])
-    return Round(0, 0.0, (measured,))
+def ask_needle_rs(peer: Peer, tools: str, prompt_tokens: int) -> Round:
+    """One request is enough of its time: each feeds the tools again."""
+    whole = peer.do("ask", text=REQUESTS[0], tools=tools)
+    return Round(0, 0.0, (Measured(whole["tokens"], whole["seconds"], whole["first_seconds"], prompt_tokens),))
 
 
 def play_round(engines: Sequence[Areole | Official], tools: str, system: str) -> list[Round]:
@@ -405,6 +402,8 @@ def measure(
         warm = play_round(engines, next(texts), system)
         length = warm[0].prefix_tokens
         peers_agree(warm, length)
+        needle_rs = peers["needle-rs"][0] if "needle-rs" in peers else None
+        prompt = needle_rs.do("length", text=REQUESTS[0], tools=next(texts))["prompt_tokens"] if needle_rs else 0
         played: dict[str, list[Round]] = {engine.name: [] for engine in engines}
         uncached: list[Round] = []
         for number in range(rounds):
@@ -415,8 +414,8 @@ def measure(
             peers_agree(these, length)
             for engine, one in zip(order, these, strict=True):
                 played[engine.name].append(one)
-            if "needle-rs" in peers:
-                uncached.append(ask_needle_rs(peers["needle-rs"][0], text, system))
+            if needle_rs:
+                uncached.append(ask_needle_rs(needle_rs, text, prompt))
         return Measurements(
             length,
             played,
