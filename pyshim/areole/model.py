@@ -177,12 +177,10 @@ class Model:
             while rounds < _RACE_MOST_ROUNDS and seconds(0, rounds) < _RACE_SECONDS:
                 rounds *= 2
             # In turns, and often enough that the browser has compiled both to the end: the best of each counts.
-            best = [
-                min(times) for times in zip(*((seconds(0, rounds), seconds(1, rounds)) for _ in range(_RACE_TURNS)))
-            ]
+            turns = [(seconds(0, rounds), seconds(1, rounds)) for _ in range(_RACE_TURNS)]
         finally:
             core.free(work)
-        pairs = best[1] < best[0]
+        pairs = min(turn[1] for turn in turns) < min(turn[0] for turn in turns)
         return "pairs" if core.call("areole_model_use_pairs", self.arena, int(pairs)) == 1 else "dots"
 
     def session(

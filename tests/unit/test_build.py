@@ -570,10 +570,17 @@ def test_the_readme_names_commands_and_folders_that_exist() -> None:
 
 @pytest.mark.parametrize(
     ("entry", "word"),
-    [({"cases": [1, 2]}, "case"), ({"turns": "hi"}, "turns"), ({"turns": [None]}, "text"), ({"turns": []}, "turns"),
-     ({"turns": [{"text": "a"}], "cases": [{"text": "a"}]}, "either"), ({}, "either"), ({"cases": [{"turns": []}]}, "turns"),
-     ({"cases": [{"text": 5}]}, "case")],
-)  # fmt: skip
+    [
+        ({"cases": [1, 2]}, "case"),
+        ({"turns": "hi"}, "turns"),
+        ({"turns": [None]}, "text"),
+        ({"turns": []}, "turns"),
+        ({"turns": [{"text": "a"}], "cases": [{"text": "a"}]}, "either"),
+        ({}, "either"),
+        ({"cases": [{"turns": []}]}, "turns"),
+        ({"cases": [{"text": 5}]}, "case"),
+    ],
+)
 def test_faulty_entries_are_told(entry: dict[str, object], word: str) -> None:
     assert word in str(fault_of(entry))
     assert list(turns_of(entry)) is not None and len(list(pieces_of(entry))) >= 1
