@@ -841,6 +841,8 @@ def command_site(args: argparse.Namespace) -> int:
 
 
 def command_serve(args: argparse.Namespace) -> int:
+    if args.port is not None and not 0 <= args.port <= 65535:
+        raise BuildError(f"there is no port {args.port}: name one from 1 to 65535.")
     site = ensure_site(args.model)
     try:
         server = SiteServer(site, 8000 if args.port is None else args.port, log=Voice.level > 1)
@@ -873,7 +875,8 @@ def command_ask(args: argparse.Namespace) -> int:
         entries = read_json(answered)
     if args.file:
         turns = [turn for entry in entries for turn in turns_of(entry)]
-        say(f"{args.out}: {len(turns)} turns, {sum('error' in turn for turn in turns)} of them with an error")
+        faults = sum("error" in turn for turn in turns) + sum("error" in entry for entry in entries)
+        say(f"{args.out}: {len(turns)} turns, {faults} of them with an error")
         return 0
     (entry,) = entries
     turn = entry["turns"][0]
@@ -883,9 +886,11 @@ def command_ask(args: argparse.Namespace) -> int:
     if args.json:
         result = {key: turn.get(key) for key in ("response", "tokens", "timings")}
         print(json.dumps({**result, "prefix_tokens": entry.get("prefix_tokens")}, ensure_ascii=False, indent=1))
-    else:
+    elif turn["response"].get("success", True):
         print(show_answer(turn))
-    return 0
+    else:
+        print(show_answer(turn), file=sys.stderr)
+    return 0 if turn["response"].get("success", True) else 1
 
 
 def command_test(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,9 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     """Rows under one another, the first being the head: the first column to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
-    for row in rows:
-        cells = [f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}" for at, (cell, width) in enumerate(zip(row, widths))]
+    for first, *others in rows:
+        cells = [first.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
@@ -192,5 +193,5 @@ def revision() -> dict[str, Any]:
 
 def heading(name: str) -> dict[str, Any]:
     """How every result begins."""
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     return {"bench": name, "date": now, **revision(), "machine": {**machine(), "load_before": load_average()}}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import subprocess
@@ -39,9 +40,8 @@ class Peer:
     def __init__(self, kind: str, path: Path) -> None:
         self.kind = kind
         command = [sys.executable, str(Path(__file__).resolve()), kind, str(path)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", env={**os.environ, **QUIET}
-        )
+        pipe, env = subprocess.PIPE, {**os.environ, **QUIET}
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, encoding="utf-8", env=env)
 
     def __enter__(self) -> Peer:
         return self
@@ -145,8 +145,7 @@ class NeedleRs:
     """The package needle-rs. It keeps no prefix: each request feeds the tools again."""
 
     def __init__(self, model: Path) -> None:
-        import needle_rs
-
+        needle_rs = importlib.import_module("needle_rs")  # an optional package without types
         start = time.perf_counter()
         self.engine = needle_rs.V3Engine.load(str(model))
         self.loading = {"seconds": time.perf_counter() - start}
@@ -154,12 +153,19 @@ class NeedleRs:
     def load(self) -> dict[str, Any]:
         return self.loading
 
-    def ask(self, text: str, tools: str, system: str, max_new_tokens: int) -> dict[str, Any]:
+    def length(self, text: str, tools: str) -> dict[str, Any]:
+        """Tokens of the whole prompt."""
+        answer = self.engine.generate(text, tools, 1)
+        return {"prompt_tokens": answer["positions"] - len(answer["token_ids"])}
+
+    def ask(self, text: str, tools: str) -> dict[str, Any]:
+        """One request. It tells each token as it comes, so the time of the first is known from the same request."""
+        times: list[float] = []
         start = time.perf_counter()
-        answer = self.engine.generate(text, tools, max_new_tokens, system=system or None)
-        seconds = time.perf_counter() - start
-        tokens = len(answer["token_ids"])
-        return {"tokens": tokens, "prompt_tokens": answer["positions"] - tokens, "seconds": seconds, "text": answer["text"]}
+        self.engine.run_stream(text, tools, lambda _: times.append(time.perf_counter() - start))
+        if not times:
+            raise BenchError("no token came")
+        return {"tokens": len(times), "first_seconds": times[0], "seconds": times[-1]}
 
     def memory(self) -> dict[str, Any]:
         return {"resident_bytes": resident_peak()}
@@ -189,7 +195,8 @@ class CachingPage:
         self.server = self.stack.enter_context(serving(site))
         handler: type[BaseHTTPRequestHandler] = Counting
         self.server.RequestHandlerClass = handler
-        profile = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="areole-profile-", ignore_cleanup_errors=True))
+        folder = tempfile.TemporaryDirectory(prefix="areole-profile-", ignore_cleanup_errors=True)
+        profile = self.stack.enter_context(folder)
         playwright = self.stack.enter_context(sync_playwright())
         context = playwright.chromium.launch_persistent_context(
             profile,

@@ -12,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,20 +61,23 @@ FIGURES: dict[str, tuple[str, str]] = {
     "decode_tps": (
         "tokens/s",
         "tokens after the first, by the time a whole request takes more than the same request held to one token; "
-        "summed over the requests",
+        "summed over the requests; needle-rs: by the time from the first token to the last",
     ),
     "decode_own_tps": ("tokens/s", "tokens generated, by the engine's own time for them"),
     "prefill_tps": (
         "tokens/s",
         "tokens of tools not seen before, by the whole time of declaring them; needle-rs, which has no declaring: "
-        "tokens of the whole prompt by the time of a request held to one token",
+        "tokens of the whole prompt by the time to the first token",
     ),
     "prefill_own_tps": ("tokens/s", "tokens of a request's turn, by the engine's own time for them"),
     "prefix_own_tps": ("tokens/s", "tokens of the tools, by the engine's own time for feeding them"),
     "first_token_s": ("s", "a request held to one token, the tools being declared"),
     "first_event_s": ("s", "a whole request until its first token reaches the page"),
     "first_text_s": ("s", "a whole request until its first text reaches the page"),
-    "request_s": ("s", "a whole request, the tools being declared; mean of the requests"),
+    "request_s": (
+        "s",
+        "a whole request, the tools being declared (needle-rs: the first request, tools and all); mean of the requests",
+    ),
     "load_s": ("s", "from nothing to an engine that takes requests; the page's files are in the browser's cache"),
     "load_cold_s": ("s", "as load_s, with nothing in the browser's cache; once"),
 }
@@ -81,7 +85,7 @@ FIGURES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One request. seconds: the whole; one_seconds: the same request held to one token; own_*: by the engine itself."""
+    """One request. seconds: the whole; one_seconds: the same held to one token; own_*: by the engine itself."""
 
     tokens: int
     seconds: float
@@ -159,18 +163,15 @@ def uncached_figures(one: Round) -> dict[str, float | None]:
     }
 
 
-def peer_figures(
-    rounds: Sequence[Round], loads: Sequence[float], figures_of: Callable[[Round], dict[str, float | None]] = round_figures
-) -> dict[str, Any]:
-    """{figure: summary} of an engine over its rounds; figures that it has none of are left out."""
-    rows = [figures_of(one) for one in rounds]
+def peer_figures(rows: Sequence[Mapping[str, float | None]], loads: Sequence[float]) -> dict[str, Any]:
+    """{figure: summary} of an engine from the figures of its rounds; figures that it has none of are left out."""
     found = {name: summary([row.get(name) for row in rows]) for name in FIGURES}
     found["load_s"] = summary(loads)
     return {name: figure for name, figure in found.items() if figure is not None}
 
 
 def compare(ours: Mapping[str, Any] | None, theirs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The ratios of issue and README: decode and prefill by the clock, and what else supports or limits them."""
+    """areole to the official engine: `ratios` by the clock, and what else supports or limits them."""
     ours, theirs = ours or {}, theirs or {}
     names = {"decode": "decode_tps", "prefill": "prefill_tps"}
     return {
@@ -225,15 +226,27 @@ COMPLETE = """async ([text, maxNewTokens]) => {
 }"""
 
 
-class Areole:
+class Engine:
+    """What was answered last to each request, so that a reader can see that the same work was done."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, dict[str, Any]] = {}
+
+    def keep(self, text: str, answer: Mapping[str, Any]) -> None:
+        self._answers[text] = {key: answer[key] for key in ("tokens", "calls")}
+
+    def answers(self) -> list[dict[str, Any]]:
+        return [{"text": text, **answer} for text, answer in self._answers.items()]
+
+
+class Areole(Engine):
     """The page. Its clock runs in the page, around what a script there would call."""
 
     name = "areole"
 
     def __init__(self, tab: Headless) -> None:
+        super().__init__()
         self.tab = tab
-        self.calls: dict[str, Any] = {}
-        self.tokens: dict[str, int] = {}
 
     def declare(self, tools: str, system: str) -> tuple[int, float, float | None]:
         answer = self.tab.evaluate(DECLARE, [tools, system])
@@ -242,22 +255,21 @@ class Areole:
     def ask(self, text: str) -> Measured:
         one = self.tab.evaluate(COMPLETE, [text, 1])
         whole = self.tab.evaluate(COMPLETE, [text, MAX_NEW_TOKENS])
-        self.calls[text], self.tokens[text] = whole["calls"], whole["tokens"]
+        self.keep(text, whole)
         return Measured(
             whole["tokens"], whole["seconds"], one["seconds"], whole["prompt_tokens"], whole["timings"]["decode_s"],
             whole["timings"]["prefill_s"], whole["firstEvent"], whole["firstText"],
         )  # fmt: skip
 
 
-class Official:
+class Official(Engine):
     """The official engine in its process."""
 
     name = "official"
 
     def __init__(self, peer: Peer) -> None:
+        super().__init__()
         self.peer = peer
-        self.calls: dict[str, Any] = {}
-        self.tokens: dict[str, int] = {}
         self.peak_ram_mb = 0.0
 
     def declare(self, tools: str, system: str) -> tuple[int, float, float | None]:
@@ -267,7 +279,7 @@ class Official:
     def ask(self, text: str) -> Measured:
         one = self.peer.do("ask", text=text, max_new_tokens=1)
         whole = self.peer.do("ask", text=text, max_new_tokens=MAX_NEW_TOKENS)
-        self.calls[text], self.tokens[text] = whole["calls"], whole["tokens"]
+        self.keep(text, whole)
         self.peak_ram_mb = max(self.peak_ram_mb, whole["peak_ram_mb"] or 0.0)
         decode, prefill = whole["decode_tps"], whole["prefill_tps"]
         # It tells a rate and not the turn's length. Both engines are held to have fed the same turn, so that any one
@@ -278,13 +290,10 @@ class Official:
         )  # fmt: skip
 
 
-def ask_needle_rs(peer: Peer, tools: str, system: str) -> Round:
-    """One request is enough of its time: each feeds the tools again, twice."""
-    text = REQUESTS[0]
-    one = peer.do("ask", text=text, tools=tools, system=system, max_new_tokens=1)
-    whole = peer.do("ask", text=text, tools=tools, system=system, max_new_tokens=MAX_NEW_TOKENS)
-    measured = Measured(whole["tokens"], whole["seconds"], one["seconds"], one["prompt_tokens"])
-    return Round(0, 0.0, (measured,))
+def ask_needle_rs(peer: Peer, tools: str, prompt_tokens: int) -> Round:
+    """One request is enough of its time: each feeds the tools again."""
+    whole = peer.do("ask", text=REQUESTS[0], tools=tools)
+    return Round(0, 0.0, (Measured(whole["tokens"], whole["seconds"], whole["first_seconds"], prompt_tokens),))
 
 
 def play_round(engines: Sequence[Areole | Official], tools: str, system: str) -> list[Round]:
@@ -312,7 +321,7 @@ def peers_agree(rounds: Sequence[Round], length: int) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def memory_of_session(tools: str, system: str, flavor: str) -> dict[str, Any] | None:
+def memory_of_session(tools: str, system: str, flavor: str) -> dict[str, Any]:
     """The core's memory after a request in a session of SESSION_TOKENS, by the page's own module under wasmtime.
 
     The page's sessions are of all that the model was made for; memory is counted, not timed, so another host will do.
@@ -365,38 +374,36 @@ def measure_loads(rounds: int, site: Path, natives: Mapping[str, Path]) -> dict[
     return found
 
 
-def run(rounds: int, core: str | None, without: Sequence[str]) -> dict[str, Any]:
-    site, model = needed("AREOLE_SITE", "the site"), needed("AREOLE_MODEL", "the model")
-    result = heading("speed")
-    warn_of_load(result["machine"]["load_before"])
-    presets = {preset["id"]: preset for preset in json.loads((ROOT / "web" / "presets.json").read_text("utf-8"))}
-    preset = presets[PRESET]
-    texts, system = variants(preset["tools"]), preset["system"]
-    missing: dict[str, str] = {kind: "left out by --without" for kind in without}
-    with contextlib.ExitStack() as stack:
+@dataclass
+class Measurements:
+    """What a run has brought in, before it is summed up."""
 
-        def native(kind: str, path: Path | None) -> Peer | None:
-            peer = None if kind in missing else attempt(kind, path, missing)
-            return stack.enter_context(peer) if peer is not None else None
+    length: int  # of the prefix, in tokens
+    played: dict[str, list[Round]]
+    uncached: list[Round]
+    loads: dict[str, list[dict[str, Any]]]
+    engines: dict[str, Areole | Official]
+    stats: dict[str, Any]
+    info: dict[str, Any]
+    resident: dict[str, int | None]
+    chromium: str | None
 
-        try:
-            official_path: Path | None = needed("AREOLE_OFFICIAL", "the official engine")
-        except BenchError:
-            official_path = None
-        official, needle_rs = native("official", official_path), native("needle-rs", model)
-        paths = {peer.kind: path for peer, path in ((official, official_path), (needle_rs, model)) if peer and path}
-        for kind, why in missing.items():
-            say(f"without {kind}: {why}")
-        loads = measure_loads(rounds, site, paths)
 
-        say("loading the page, and one round that does not count")
-        tab = stack.enter_context(Headless(site, core=core))
-        areole = Areole(tab)
-        engines: list[Areole | Official] = [areole, *([Official(official)] if official else [])]
+def measure(
+    rounds: int, site: Path, core: str | None, texts: Iterator[str], system: str, peers: Mapping[str, tuple[Peer, Path]]
+) -> Measurements:
+    """Loads first, then a round that does not count, then the rounds."""
+    loads = measure_loads(rounds, site, {kind: path for kind, (_, path) in peers.items()})
+    say("loading the page, and one round that does not count")
+    with Headless(site, core=core) as tab:
+        engines: list[Areole | Official] = [Areole(tab)]
+        if "official" in peers:
+            engines.append(Official(peers["official"][0]))
         warm = play_round(engines, next(texts), system)
         length = warm[0].prefix_tokens
         peers_agree(warm, length)
-
+        needle_rs = peers["needle-rs"][0] if "needle-rs" in peers else None
+        prompt = needle_rs.do("length", text=REQUESTS[0], tools=next(texts))["prompt_tokens"] if needle_rs else 0
         played: dict[str, list[Round]] = {engine.name: [] for engine in engines}
         uncached: list[Round] = []
         for number in range(rounds):
@@ -408,61 +415,104 @@ def run(rounds: int, core: str | None, without: Sequence[str]) -> dict[str, Any]
             for engine, one in zip(order, these, strict=True):
                 played[engine.name].append(one)
             if needle_rs:
-                uncached.append(ask_needle_rs(needle_rs, text, system))
-        stats = tab.call("stats")
-        resident = {peer.kind: peer.do("memory")["resident_bytes"] for peer in (official, needle_rs) if peer}
-        chromium = tab.context.browser.version if tab.context.browser else None
-        info = tab.info
-    result["machine"].update(load_after=load_average(), chromium=chromium)
-    say("counting the memory of a session")
-    peers: dict[str, Any] = {"areole": None, "official": None, "needle_rs": None}
-    warm_loads = loads["page"][1:]
-    peers["areole"] = {
+                uncached.append(ask_needle_rs(needle_rs, text, prompt))
+        return Measurements(
+            length,
+            played,
+            uncached,
+            loads,
+            {engine.name: engine for engine in engines},
+            tab.call("stats"),
+            tab.info,
+            {kind: peer.do("memory")["resident_bytes"] for kind, (peer, _) in peers.items()},
+            tab.context.browser.version if tab.context.browser else None,
+        )
+
+
+def parts_of(loads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {part: summary([one["parts"].get(part) for one in loads]) for part in loads[0]["parts"]}
+
+
+def seconds_of(loads: Sequence[Mapping[str, Any]]) -> list[float]:
+    return [one["seconds"] for one in loads]
+
+
+def areole_result(found: Measurements, session_memory: Mapping[str, Any]) -> dict[str, Any]:
+    cold, *warm = found.loads["page"]
+    info, stats = found.info, found.stats
+    figures = peer_figures([round_figures(one) for one in found.played["areole"]], seconds_of(warm))
+    figures["load_cold_s"] = summary([cold["seconds"]])
+    page = {"bytes": stats["coreBytes"], "session_tokens": info["max_tokens"], "python_bytes": stats["pythonBytes"]}
+    return {
         "where": "headless Chromium, one thread",
         "core": info["core"],
         "kernels": info.get("kernels"),
         "pyodide": info.get("pyodide"),
-        "figures": peer_figures(played["areole"], [one["seconds"] for one in warm_loads]),
+        "figures": figures,
         "load": {
-            "cold": loads["page"][0],
-            "parts": {part: summary([one["parts"].get(part) for one in warm_loads]) for part in warm_loads[0]["parts"]},
-            "downloaded_bytes": [one["downloaded_bytes"] for one in warm_loads],
+            "cold": cold,
+            "parts": parts_of(warm),
+            "downloaded_bytes": [one["downloaded_bytes"] for one in warm],
         },
-        "memory": {
-            "page": {
-                "bytes": stats["coreBytes"],
-                "session_tokens": info["max_tokens"],
-                "python_bytes": stats["pythonBytes"],
-            },
-            "session": memory_of_session(next(texts), system, info["core"]),
-        },
-        "answers": [areole.tokens[text] for text in REQUESTS],
+        "memory": {"page": page, "session": session_memory},
+        "answers": found.engines["areole"].answers(),
     }
-    peers["areole"]["figures"]["load_cold_s"] = summary([loads["page"][0]["seconds"]])
-    if official:
-        theirs = engines[1]
-        peers["official"] = {
-            "where": "natively, two threads of its own",
-            "figures": peer_figures(played["official"], [one["seconds"] for one in loads["official"]]),
-            "load": {
-                part: summary([one["parts"][part] for one in loads["official"]]) for part in loads["official"][0]["parts"]
-            },
-            "memory": {"own_peak_mb": getattr(theirs, "peak_ram_mb", None), "resident_bytes": resident["official"]},
-            "answers": [theirs.tokens[text] for text in REQUESTS],
-        }
-    if needle_rs:
-        peers["needle_rs"] = {
-            "where": "natively, through its Python package",
-            "figures": peer_figures(uncached, [one["seconds"] for one in loads["needle-rs"]], uncached_figures),
-            "memory": {"resident_bytes": resident["needle-rs"]},
-        }
+
+
+def official_result(found: Measurements) -> dict[str, Any] | None:
+    engine = found.engines.get("official")
+    if not isinstance(engine, Official):
+        return None
+    loads = found.loads["official"]
+    return {
+        "where": "natively, two threads of its own",
+        "figures": peer_figures([round_figures(one) for one in found.played["official"]], seconds_of(loads)),
+        "load": {"parts": parts_of(loads)},
+        "memory": {"own_peak_mb": engine.peak_ram_mb, "resident_bytes": found.resident["official"]},
+        "answers": engine.answers(),
+    }
+
+
+def needle_rs_result(found: Measurements) -> dict[str, Any] | None:
+    if not found.uncached:
+        return None
+    return {
+        "where": "natively, through its Python package",
+        "figures": peer_figures(
+            [uncached_figures(one) for one in found.uncached], seconds_of(found.loads["needle-rs"])
+        ),
+        "memory": {"resident_bytes": found.resident["needle-rs"]},
+    }
+
+
+def run(rounds: int, core: str | None, without: Sequence[str]) -> dict[str, Any]:
+    site, model = needed("AREOLE_SITE", "the site"), needed("AREOLE_MODEL", "the model")
+    official = os.environ.get("AREOLE_OFFICIAL")
+    result = heading("speed")
+    warn_of_load(result["machine"]["load_before"])
+    presets = {preset["id"]: preset for preset in json.loads((ROOT / "web" / "presets.json").read_text("utf-8"))}
+    texts, system = variants(presets[PRESET]["tools"]), presets[PRESET]["system"]
+    missing = {kind: "left out by --without" for kind in without}
+    with contextlib.ExitStack() as stack:
+        peers: dict[str, tuple[Peer, Path]] = {}
+        for kind, path in (("official", Path(official) if official else None), ("needle-rs", model)):
+            peer = None if kind in missing else attempt(kind, path, missing)
+            if peer is not None and path is not None:
+                peers[kind] = stack.enter_context(peer), path
+        for kind, why in missing.items():
+            say(f"without {kind}: {why}")
+        found = measure(rounds, site, core, texts, system, peers)
+    result["machine"].update(load_after=load_average(), chromium=found.chromium)
+    say("counting the memory of a session")
+    ours = areole_result(found, memory_of_session(next(texts), system, found.info["core"]))
+    theirs = official_result(found)
     return {
         **result,
         "rounds": rounds,
-        "workload": {"preset": PRESET, "prefix_tokens": length, "requests": list(REQUESTS)},
-        "peers": peers,
+        "workload": {"preset": PRESET, "prefix_tokens": found.length, "requests": list(REQUESTS)},
+        "peers": {"areole": ours, "official": theirs, "needle_rs": needle_rs_result(found)},
         "missing": {kind.replace("-", "_"): why for kind, why in missing.items()},
-        **compare(peers["areole"]["figures"], (peers["official"] or {}).get("figures")),
+        **compare(ours["figures"], theirs["figures"] if theirs else None),
         "units": {name: unit for name, (unit, _) in FIGURES.items()},
         "meaning": {name: text for name, (_, text) in FIGURES.items()},
     }
@@ -498,7 +548,7 @@ def as_table(result: Mapping[str, Any]) -> str:
         "",
         f"areole to the official engine: decode {ratios['decode']}, prefill {ratios['prefill']}; by their own figures "
         f"decode {result['ratios_own']['decode']}, a turn's prefill {result['ratios_own']['turn_prefill']}",
-        *(f"without {kind}: {why}" for kind, why in result["missing"].items()),
+        *(f"without {kind.replace('_', '-')}: {why}" for kind, why in result["missing"].items()),
     ]
     return "\n".join(lines)
 

@@ -54,7 +54,9 @@ def measure(blob: bytes, text: str) -> dict[str, Any]:
     """Milliseconds, over REPEATS tokenizers."""
     from areole.tokenizer import Tokenizer
 
-    first, again, tokens = [], [], 0
+    first: list[float] = []
+    again: list[float] = []
+    tokens = 0
     for _ in range(REPEATS):
         tokenizer = Tokenizer.from_blob(blob)
         for into in (first, again):
@@ -97,8 +99,8 @@ def as_table(result: dict[str, Any]) -> str:
     verdict = "within" if result["within_bar"] else "over"
     return (
         f"tokenizer under CPython {result['machine']['python']}: median (min-max) of {REPEATS}\n\n{table(rows)}\n\n"
-        f"made from the archive in {spread(result['load_ms'])} ms; the slowest text takes {short(result['worst_ms'])} ms, "
-        f"{verdict} the bar of {short(result['bar_ms'])} ms"
+        f"made from the archive in {spread(result['load_ms'])} ms\n"
+        f"the slowest text takes {short(result['worst_ms'])} ms, {verdict} the bar of {short(result['bar_ms'])} ms"
     )
 
 

@@ -102,7 +102,7 @@ void areole_input_prepare(areole_input *in, const areole_matrix *m, const float 
  * are computed in whole blocks and tokens in whole tiles of 6, so y must be as large. */
 void areole_matmul(const areole_matrix *m, const areole_input *in, uint32_t rows, float *y, uint32_t y_stride);
 
-/* ---- select.c ---- */
+/* ---- norm.c ---- */
 
 void areole_norm(const float *x, const float *scale, uint32_t n, float *out);
 

@@ -1,4 +1,4 @@
-/* select.c: what greedy decoding asks of a row of logits, and the norm that every file shares. */
+/* select.c: what greedy decoding asks of a row of logits: the largest, and the total of the softmax. */
 #include "kernels.h"
 
 enum { MOST = 256 };
@@ -25,31 +25,5 @@ int32_t areole_log_sum_exp(const float *values, uint32_t n, float *out) {
   sum = v_lane0(v_sum_lanes(sums));
   for (; i < n; i++) sum = sum + f_exp(values[i] - top);
   *out = top + f_log(sum);
-  return AREOLE_OK;
-}
-
-void areole_norm(const float *x, const float *scale, uint32_t n, float *out) {
-  float inverse = f_inverse_rms(x, n);
-  vec factor = v_splat(inverse), one = v_splat(1.0f);
-  uint32_t i = 0;
-  for (; i + 4 <= n; i += 4) v_store(out + i, v_mul(v_mul(v_load(x + i), factor), v_add(one, v_load(scale + i))));
-  for (; i < n; i++) out[i] = (x[i] * inverse) * (1.0f + scale[i]);
-}
-
-int32_t areole_kernel_norm(const float *x, const float *scale, uint32_t n, float *out) {
-  if (!x || !scale || !out || !n) return AREOLE_BAD_ARGUMENT;
-  areole_norm(x, scale, n, out);
-  return AREOLE_OK;
-}
-
-int32_t areole_kernel_exp(const float *x, uint32_t n, float *out) {
-  if (!x || !out || n % 4) return AREOLE_BAD_ARGUMENT;
-  for (uint32_t i = 0; i < n; i += 4) v_store(out + i, v_exp(v_load(x + i)));
-  return AREOLE_OK;
-}
-
-int32_t areole_kernel_sigmoid(const float *x, uint32_t n, float *out) {
-  if (!x || !out || n % 4) return AREOLE_BAD_ARGUMENT;
-  for (uint32_t i = 0; i < n; i += 4) v_store(out + i, v_sigmoid(v_load(x + i)));
   return AREOLE_OK;
 }

@@ -327,6 +327,12 @@ function begin() {
   page.stop.disabled = false;
   clearAnswer("working", client.state === "ready" ? "Reading the tools …" : "Waiting for the model …");
   announce("Working on the request.");
+  showAnswer();
+}
+
+/** On a small screen the answer is further down than a visitor sees. */
+function showAnswer() {
+  if (page.answer.getBoundingClientRect().top > window.innerHeight * 0.8) page.answer.scrollIntoView({ block: "center" });
 }
 
 /** @param {string} state @param {string} text */

@@ -18,9 +18,52 @@ class AskError(Exception):
 
 
 def turns_of(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every turn of an entry, whichever of the two shapes it has."""
-    for case in entry.get("cases") or [entry]:
-        yield from case.get("turns") or [case]
+    """Every turn of an entry, whichever of the two shapes it has. What has no shape counts as one turn."""
+    cases = entry.get("cases")
+    for case in cases if isinstance(cases, list) and cases else [entry]:
+        turns = case.get("turns") if isinstance(case, dict) else None
+        for turn in turns if isinstance(turns, list) and turns else [case]:
+            yield turn if isinstance(turn, dict) else {}
+
+
+def fault_of(entry: dict[str, Any]) -> str | None:
+    """What is wrong with the shape of an entry or of one of its pieces, if anything is."""
+
+    def turns_fault(holder: dict[str, Any]) -> str | None:
+        turns = holder["turns"]
+        if not isinstance(turns, list) or not turns:
+            return "`turns` is a list of one turn or more"
+        for turn in turns:
+            if not isinstance(turn, dict) or not isinstance(turn.get("text"), str):
+                return 'a turn is an object with a `text`: {"text": "dim the lights"}'
+        return None
+
+    if ("turns" in entry) == ("cases" in entry):
+        return "an entry has either `turns` (one conversation) or `cases` (each from a fresh one)"
+    if "turns" in entry:
+        return turns_fault(entry)
+    cases = entry["cases"]
+    if not isinstance(cases, list) or not cases:
+        return "`cases` is a list of one case or more"
+    for case in cases:
+        if isinstance(case, dict) and "turns" in case:
+            fault = turns_fault(case)
+            if fault:
+                return fault
+        elif not isinstance(case, dict) or not isinstance(case.get("text"), str):
+            return "a case is an object with a `text` or with `turns`"
+    return None
+
+
+def well_formed(value: Any) -> Any:
+    """The value with each lone surrogate as U+FFFD: no such text can be sent or written as UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [well_formed(item) for item in value]
+    if isinstance(value, dict):
+        return {well_formed(key): well_formed(item) for key, item in value.items()}
+    return value
 
 
 def pieces_of(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None]]]:
@@ -30,7 +73,7 @@ def pieces_of(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Callable[
     the page keeps the prefilled tools while the next piece declares the same ones.
     """
     cases = entry.get("cases")
-    if not cases:
+    if not isinstance(cases, list) or not cases:
         yield entry, entry.update
         return
     shared = {key: value for key, value in entry.items() if key != "cases"}
@@ -51,7 +94,10 @@ def entries_to_ask(args: argparse.Namespace, presets_file: Path) -> list[dict[st
         entries = read_json(args.file)
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise AskError(f"{args.file} is not a list of entries (objects with tools and turns or cases).")
-        return entries
+        folder = Path(args.out).absolute().parent
+        if not folder.is_dir() or Path(args.out).is_dir():
+            raise AskError(f"cannot write {args.out}: name a file in a folder that exists.")
+        return list(well_formed(entries))
     if args.preset and args.tools:
         raise AskError("--preset or --tools, not both.")
     entry: dict[str, Any] = {"id": "ask", "system": args.system or "", "tools": []}
@@ -66,16 +112,37 @@ def entries_to_ask(args: argparse.Namespace, presets_file: Path) -> list[dict[st
         if args.request is None:
             args.request = (preset.get("turns") or [preset])[0]["text"]
     elif args.tools:
-        entry["tools"] = read_json(args.tools)
+        entry["tools"] = declared(read_json(args.tools), args.tools)
     if args.request is None:
         raise AskError('what to ask? build.py ask "REQUEST", or --preset NAME, or --file CASES.json.')
+    # A shell's bytes that are not UTF-8 arrive as lone surrogates.
+    args.request = args.request.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if not args.request.strip():
+        raise AskError("the request is empty: say what to do.")
+    if args.max_new_tokens is not None and args.max_new_tokens < 1:
+        raise AskError(f"--max-new-tokens is at least 1, not {args.max_new_tokens}.")
     entry["turns"] = [{"text": args.request, "max_new_tokens": args.max_new_tokens}]
-    return [entry]
+    return [well_formed(entry)]
+
+
+def declared(tools: Any, path: str | Path) -> list[Any]:
+    """A tools file's list, refused where the page's editor refuses it. A case file's tools go through as they are."""
+    if isinstance(tools, dict):
+        raise AskError(f"{path} holds a single tool: put square brackets round it.")
+    if not isinstance(tools, list):
+        raise AskError(f"{path} holds {json.dumps(tools)[:40]}, not a list of tools.")
+    for index, tool in enumerate(tools):
+        named = tool.get("function", tool) if isinstance(tool, dict) else None
+        if not isinstance(named, dict) or not isinstance(named.get("name"), str) or not named["name"]:
+            raise AskError(f"tool {index + 1} in {path} is not an object with a name.")
+    return tools
 
 
 def read_json(path: str | Path) -> Any:
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except RecursionError as error:
+        raise AskError(f"{path} is nested too deeply to read.") from error
     except OSError as error:
         raise AskError(f"cannot read {path}: {error.strerror}.") from error
     except ValueError as error:

@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # for devserver, when 
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright  # noqa: E402
 from playwright.sync_api import Error as PlaywrightError  # noqa: E402
 
-from ask import pieces_of, turns_of  # noqa: E402
+from ask import fault_of, pieces_of, turns_of  # noqa: E402
 from devserver import SiteServer, serving  # noqa: E402
 
 LOAD_SECONDS = 180.0  # weights, Pyodide and the core, on a busy machine
@@ -250,6 +250,19 @@ class Headless:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+def record(
+    piece: dict[str, Any], entry: dict[str, Any], error: dict[str, Any], put: Callable[[dict[str, Any]], None]
+) -> None:
+    """Puts a piece's error where its answer would have been."""
+    cases = piece.get("cases")
+    if not isinstance(cases, list) or not cases:
+        entry["error"] = error
+    elif isinstance(cases[0], dict):
+        cases[0]["error"] = error
+    else:
+        put({"cases": [{"case": cases[0], "error": error}]})
+
+
 def ask_all(
     tab: Headless,
     entries: list[dict[str, Any]],
@@ -257,17 +270,20 @@ def ask_all(
     complain: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """Ask every entry in the one page; a case that fails gets an `error`, and the run goes on. Answers in place."""
-    total, done, failed = sum(len(entry.get("cases") or [1]) for entry in entries), 0, 0
+    total, done, failed = sum(len(list(pieces_of(entry))) for entry in entries), 0, 0
     start = time.monotonic()
     for entry in entries:
         name = entry.get("id", "entry")
         for piece, put in pieces_of(entry):
+            fault = fault_of(piece)
             try:
+                if fault:
+                    raise HeadlessError(f"{fault}.", "request_option")
                 answer = tab.ask_entry(piece)
                 put(answer)
                 faults = [turn["error"]["message"] for turn in turns_of(answer) if "error" in turn]
             except HeadlessError as error:
-                (piece["cases"][0] if piece.get("cases") else entry)["error"] = error.to_json()
+                record(piece, entry, error.to_json(), put)
                 faults = [error.message]
                 if isinstance(error, HeadlessTimeout):
                     tab.reopen()

@@ -108,7 +108,7 @@ def test_progress_only_rises_and_ends_at_everything(lab: Headless, open_page: Op
 
 def test_page_shows_progress_and_announces_states_only(lab: Headless, open_page: Opener) -> None:
     hold: list[Route] = []
-    page = open_page(lab, before=lambda page: page.route(MODEL, hold.append))
+    page = open_page(lab, before=lambda page: page.route(MODEL, lambda route: hold.append(route)))
     bar = page.get_by_role("progressbar", name="Model")
     expect(bar).to_be_visible()
     expect(page.locator("#load-text")).to_contain_text("MB")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import kernel_twins as twins
 import numpy as np
 import pytest
-from compare import cosine
+from goldens import cosine
 from kernel_twins import F, f32
 from twin import hadamard
 

@@ -1,8 +1,8 @@
 """Against the official engine itself, where its library is at hand (build.py puts it in the cache on x86-64 Linux).
 
 Embeddings: the engine rounds where areole rounds, but not in the same order, so the vectors agree to a cosine. Over
-thirty texts of many kinds the median was 0.9999; single words and emoji reach down to 0.998, where the engine is the one
-that lies farther from the float reference.
+thirty texts of many kinds the median was 0.9999; single words and emoji reach down to 0.998, where the engine is the
+one that lies farther from the float reference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import cosine
+from goldens import cosine
 
 from areole.agent import Needle
 from areole.core import load_core

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import build
-from ask import AskError, entries_to_ask, pieces_of, show_answer, turns_of
+from ask import AskError, declared, entries_to_ask, fault_of, pieces_of, read_json, show_answer, turns_of
 from devserver import CONTENT_SECURITY_POLICY
 from pack_wheel import write_wheel
 from toolchain import MIN_EMCC, AptSource, choose_mirror, parse_apt_deb822, parse_apt_list, parse_version, wasm_imports
@@ -566,3 +566,56 @@ def test_the_readme_names_commands_and_folders_that_exist() -> None:
     paths = re.findall(r"^    (\S+)  +\S", section, re.MULTILINE)
     assert "build.py" in paths and "web/" in paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "word"),
+    [
+        ({"cases": [1, 2]}, "case"),
+        ({"turns": "hi"}, "turns"),
+        ({"turns": [None]}, "text"),
+        ({"turns": []}, "turns"),
+        ({"turns": [{"text": "a"}], "cases": [{"text": "a"}]}, "either"),
+        ({}, "either"),
+        ({"cases": [{"turns": []}]}, "turns"),
+        ({"cases": [{"text": 5}]}, "case"),
+    ],
+)
+def test_faulty_entries_are_told(entry: dict[str, object], word: str) -> None:
+    assert word in str(fault_of(entry))
+    assert list(turns_of(entry)) is not None and len(list(pieces_of(entry))) >= 1
+
+
+def test_sound_entries_have_no_fault() -> None:
+    for entry in ({"turns": [{"text": ""}]}, {"cases": [{"text": "a"}, {"turns": [{"text": "b"}]}]}):
+        assert fault_of(entry) is None
+
+
+@pytest.mark.parametrize(
+    "tools", ['{"name": "a"}', "NaN", '"x"', "[1]", "[[]]", '[{"description": "x"}]', '[{"function": {}}]']
+)
+def test_a_tools_file_is_a_list_of_named_tools(tools: str, tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(tools, encoding="utf-8")
+    with pytest.raises(AskError, match="tool"):
+        declared(read_json(path), path)
+
+
+def test_what_a_request_may_hold(tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text('\ufeff[{"name": "a", "description": "\\ud800"}]', encoding="utf-8")
+    (entry,) = entries_to_ask(build.arguments().parse_args(["ask", "on \udcff", "--tools", str(path)]), path)
+    assert (entry["turns"][0]["text"], entry["tools"][0]["description"]) == ("on \ufffd", "\ufffd")
+    for words in (["ask", " "], ["ask", "x", "--max-new-tokens", "0"]):
+        with pytest.raises(AskError):
+            entries_to_ask(build.arguments().parse_args(words), path)
+    path.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(AskError, match="nested|JSON"):
+        read_json(path)
+
+
+def test_answers_need_a_folder_that_exists(tmp_path: Path) -> None:
+    (tmp_path / "cases.json").write_text("[]", encoding="utf-8")
+    words = ["ask", "--file", str(tmp_path / "cases.json"), "--out", str(tmp_path / "nowhere" / "out.json")]
+    with pytest.raises(AskError, match="folder"):
+        entries_to_ask(build.arguments().parse_args(words), tmp_path)

@@ -1,0 +1,330 @@
+"""The arithmetic of the benchmarks and the shape of their results. Nothing is timed here."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import _common  # noqa: E402
+import kernels  # noqa: E402
+import speed  # noqa: E402
+import tokenizer as tokenizer_bench  # noqa: E402
+from _peers import Peer  # noqa: E402
+from speed import Measured, Round  # noqa: E402
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Figures
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_summary_is_of_what_was_measured() -> None:
+    found = _common.summary([3.0, None, 1.0, math.inf, 2.0, 100.0])
+    assert found == {"median": 2.5, "min": 1.0, "max": 100.0, "n": 4, "values": [3.0, None, 1.0, None, 2.0, 100.0]}
+    assert _common.summary([None, math.nan]) is None
+    assert _common.summary([]) is None
+
+
+def test_ratios_are_of_medians_and_of_neighbours_in_time() -> None:
+    ours, theirs = _common.summary([300.0, None, 100.0, 200.0]), _common.summary([100.0, 50.0, 0.0, 400.0])
+    assert _common.ratio(ours, theirs) == 2.667  # 200 to 75
+    assert _common.ratios_by_round(ours, theirs) == [3.0, None, None, 0.5]
+    assert _common.ratio(ours, None) is None
+    assert _common.ratio(ours, _common.summary([0.0])) is None
+    assert _common.ratios_by_round(None, theirs) == []
+
+
+def test_a_rate_needs_time() -> None:
+    assert _common.rate(10, 4) == 2.5
+    assert _common.rate(10, 0) is None
+    assert _common.rate(10, -0.1) is None
+
+
+def test_figures_are_shown_short() -> None:
+    shown = {value: _common.short(value) for value in (0.0, 0.012345, 9.876, 45.67, 1234.5, -3.21)}
+    assert list(shown.values()) == ["0", "0.0123", "9.88", "45.7", "1234", "-3.21"]
+    assert _common.short(None) == _common.spread(None) == "-"
+    assert _common.spread(_common.summary([1.0, 2.0, 4.0])) == "2.00 (1.00-4.00)"
+
+
+def test_a_table_is_aligned() -> None:
+    assert _common.table([["name", "a", "b"], ["x", "10", ""], ["longer", "1", "22"]]).splitlines() == [
+        "name     a   b",
+        "x       10",
+        "longer   1  22",
+    ]
+
+
+def test_the_processor_is_named_with_what_decides_its_kernels() -> None:
+    text = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu avx2 avx512f sse\n\nmodel name\t: Other\n"
+    assert _common.parse_cpuinfo(text) == "Some CPU @ 2 GHz (avx2, avx512f)"
+    assert _common.parse_cpuinfo("model name : Plain\nflags : fpu") == "Plain"
+    assert _common.parse_cpuinfo("Hardware : none of it") is None
+
+
+def test_what_build_py_did_not_say_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AREOLE_SITE", raising=False)
+    with pytest.raises(_common.BenchError, match=r"AREOLE_SITE .* build.py bench"):
+        _common.needed("AREOLE_SITE", "the site")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# speed
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def timed_at(tokens: int, prompt: int, decode: float, prefill: float, extra: float = 0.01) -> Measured:
+    """A request of an engine with these rates, which spends `extra` seconds on other things in each call."""
+    own_decode, own_prefill = tokens / decode, prompt / prefill
+    return Measured(
+        tokens, own_prefill + own_decode + extra, own_prefill + 1 / decode + extra, prompt, own_decode, own_prefill,
+        own_prefill + 1 / decode, own_prefill + 2 / decode,
+    )  # fmt: skip
+
+
+def round_at(decode: float, prefill: float) -> Round:
+    requests = tuple(timed_at(tokens, prompt, decode, prefill) for tokens, prompt in ((76, 20), (47, 12), (41, 14)))
+    return Round(166, 166 / prefill + 0.02, requests, 166 / prefill)
+
+
+def test_decode_is_told_from_what_comes_with_it() -> None:
+    """The clock's rate is the engine's own, whatever else is in a call; and of no rate where noise ate the time."""
+    figures = speed.round_figures(round_at(decode=200.0, prefill=400.0))
+    assert figures["decode_tps"] == pytest.approx(200.0)
+    assert figures["decode_own_tps"] == pytest.approx(200.0)
+    assert figures["prefill_own_tps"] == figures["prefix_own_tps"] == pytest.approx(400.0)
+    assert figures["prefill_tps"] == pytest.approx(166 / (166 / 400 + 0.02))
+    assert figures["first_event_s"] == pytest.approx((46 / 400) / 3 + 1 / 200)
+    assert speed.decode_rate([Measured(40, 0.1, 0.2)]) is None
+
+
+def test_an_engine_may_report_nothing_of_its_own() -> None:
+    figures = speed.round_figures(Round(166, 0.5, (Measured(40, 0.4, 0.1),)))
+    assert figures["decode_tps"] == pytest.approx(130.0)
+    assert figures["prefill_tps"] == pytest.approx(332.0)
+    nothing = ("decode_own_tps", "prefill_own_tps", "prefix_own_tps", "first_event_s", "first_text_s")
+    assert [figures[name] for name in nothing] == [None] * 5
+    assert set(speed.peer_figures([figures], [0.1])) == set(figures) - set(nothing) | {"load_s"}
+
+
+def test_an_engine_without_a_kept_prefix_is_timed_over_the_whole_prompt() -> None:
+    figures = speed.uncached_figures(Round(0, 0.0, (Measured(21, 4.4, 4.0, 180),)))
+    assert figures["prefill_tps"] == pytest.approx(45.0)
+    assert figures["decode_tps"] == pytest.approx(50.0)
+    assert "first_token_s" not in figures
+
+
+def test_the_ratios_are_areoles_to_the_official_engines() -> None:
+    ours = speed.peer_figures([speed.round_figures(round_at(d, 600.0)) for d in (240.0, 100.0, 250.0)], [2.0])
+    theirs = speed.peer_figures([speed.round_figures(round_at(d, 200.0)) for d in (120.0, 50.0, 160.0)], [0.1])
+    found = speed.compare(ours, theirs)
+    assert found["ratios"]["decode"] == pytest.approx(2.0, rel=1e-3)
+    assert found["ratios_by_round"]["decode"] == pytest.approx([2.0, 2.0, 1.562], rel=1e-3)
+    assert found["ratios"]["prefill"] == pytest.approx((166 / 200 + 0.02) / (166 / 600 + 0.02), rel=1e-3)
+    assert found["ratios_own"] == {"decode": pytest.approx(2.0, rel=1e-3), "turn_prefill": pytest.approx(3.0, rel=1e-3)}
+    assert found["ratios_seconds"]["request"] < 1
+    alone = speed.compare(ours, None)
+    assert alone["ratios"] == {"decode": None, "prefill": None}
+
+
+def presets() -> dict[str, dict[str, Any]]:
+    return {one["id"]: one for one in json.loads((ROOT / "web" / "presets.json").read_text(encoding="utf-8"))}
+
+
+def test_every_declaration_is_of_tools_not_seen_before() -> None:
+    tools = presets()[speed.PRESET]["tools"]
+    count = len(speed.VERBS) * len(speed.NOUNS)
+    texts = list(itertools.islice(speed.variants(tools), count))
+    assert len(set(texts)) == count
+    assert json.loads(texts[-1]) == tools
+    for before, after in itertools.pairwise(texts):  # they part early, so that a kept beginning is worth little
+        assert next(at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b) < 60
+    with pytest.raises(_common.BenchError, match="has changed"):
+        next(speed.variants([{**tools[0], "description": "Other words."}]))
+
+
+@pytest.mark.model
+def test_every_variant_of_the_tools_is_as_long_as_the_preset(real_model_path: Path) -> None:
+    from areole.archive import parse
+    from areole.prompt import prefix_segments, render_tools
+    from areole.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.from_blob(parse(real_model_path.read_bytes()).tokenizer_blob)
+    count = len(speed.VERBS) * len(speed.NOUNS)
+    texts = itertools.islice(speed.variants(presets()[speed.PRESET]["tools"]), count)
+    assert {1 + len(tokenizer.encode_segments(prefix_segments("", render_tools(text)))) for text in texts} == {166}
+
+
+def test_engines_that_were_fed_different_prefixes_are_not_compared() -> None:
+    speed.peers_agree([round_at(1.0, 1.0)], 166)
+    with pytest.raises(_common.BenchError, match="166 tokens where the preset's has 165"):
+        speed.peers_agree([round_at(1.0, 1.0)], 165)
+
+
+def official_round(decode: float, prefill: float) -> Round:
+    """As the official engine's are: rates of its own for a request, nothing of the prefix and no events."""
+    full = round_at(decode, prefill)
+    requests = (
+        Measured(one.tokens, one.seconds, one.one_seconds, 1, one.own_decode_s, 1 / prefill) for one in full.requests
+    )
+    return Round(full.prefix_tokens, full.declare_s, tuple(requests))
+
+
+def measurements() -> speed.Measurements:
+    areole, official = speed.Areole.__new__(speed.Areole), speed.Official.__new__(speed.Official)
+    for engine in (areole, official):
+        speed.Engine.__init__(engine)
+        engine.keep("turn on the kitchen lights", {"tokens": 47, "calls": [], "seconds": 1.0})
+    official.peak_ram_mb = 105.0
+    page = {"seconds": 2.0, "parts": {"weights": 1.0, "python": 1.5}, "downloaded_bytes": 49_000_000}
+    return speed.Measurements(
+        length=166,
+        played={"areole": [round_at(240.0, 500.0)] * 2, "official": [official_round(120.0, 250.0)] * 2},
+        uncached=[Round(0, 0.0, (Measured(21, 4.4, 4.0, 180),))] * 2,
+        loads={
+            "page": [page, *[{**page, "seconds": 1.0, "downloaded_bytes": 0}] * 2],
+            "official": [{"seconds": 0.1, "parts": {"read": 0.02, "needle_load": 0.08}}] * 2,
+            "needle-rs": [{"seconds": 0.2}] * 2,
+        },
+        engines={"areole": areole, "official": official},
+        stats={"coreBytes": 48_000_000, "pythonBytes": 31_000_000, "proxies": 0},
+        info={"core": "relaxed", "kernels": "pairs", "pyodide": "314.0.7", "max_tokens": 8192},
+        resident={"official": 120_000_000, "needle-rs": 90_000_000},
+        chromium="156.0",
+    )
+
+
+def result_of(found: speed.Measurements) -> dict[str, Any]:
+    """As speed.run puts it together."""
+    ours = speed.areole_result(found, {"bytes": 44_000_000, "session_tokens": 2048, "host": "wasmtime"})
+    theirs, third = speed.official_result(found), speed.needle_rs_result(found)
+    machine = {"cpu": "x", "cores": 2, "load_before": [1.0], "load_after": [1.0], "chromium": "156.0"}
+    return {
+        "commit": "0123456789abcdef", "modified": True, "machine": machine, "rounds": 2,
+        "workload": {"prefix_tokens": 166}, "peers": {"areole": ours, "official": theirs, "needle_rs": third},
+        "missing": {}, **speed.compare(ours["figures"], theirs["figures"] if theirs else None),
+    }  # fmt: skip
+
+
+def test_the_result_has_every_figure() -> None:
+    result = json.loads(json.dumps(result_of(measurements()), allow_nan=False))
+    areole, official, needle_rs = (result["peers"][name] for name in ("areole", "official", "needle_rs"))
+    assert set(areole["figures"]) == set(speed.FIGURES)
+    pages_own = {"prefix_own_tps", "first_event_s", "first_text_s", "load_cold_s"}
+    assert set(official["figures"]) == set(speed.FIGURES) - pages_own
+    assert set(needle_rs["figures"]) == {"decode_tps", "prefill_tps", "request_s", "load_s"}
+    for peer in (areole, official, needle_rs):
+        for figure in peer["figures"].values():
+            assert set(figure) == {"median", "min", "max", "n", "values"}
+    assert areole["figures"]["load_s"]["median"] == 1.0  # the load with an empty cache is not among them
+    assert areole["figures"]["load_cold_s"]["median"] == 2.0
+    assert areole["load"]["downloaded_bytes"] == [0, 0]
+    assert areole["memory"]["session"]["session_tokens"] == 2048
+    assert result["ratios"]["decode"] == pytest.approx(2.0, rel=1e-3)
+    assert set(result["ratios"]) == {"decode", "prefill"}
+    assert result["ratios_own"]["turn_prefill"] == pytest.approx(2.0, rel=1e-3)
+
+
+def test_the_table_names_every_engine_and_the_ratios() -> None:
+    text = speed.as_table(result_of(measurements()))
+    assert all(name in text for name in (*speed.FIGURES, "areole", "official", "needle_rs"))
+    assert "kernels pairs" in text and "decode 2.0" in text and "commit 0123456789ab and changes" in text
+
+
+def test_a_peer_that_is_missing_is_named_with_the_reason(tmp_path: Path) -> None:
+    missing: dict[str, str] = {}
+    assert speed.attempt("official", None, missing) is None
+    assert missing == {"official": "there is none for this system"}
+    assert speed.attempt("official", tmp_path, missing) is None
+    assert "libneedle3.so" in missing["official"]
+    found = measurements()
+    found.engines = {"areole": found.engines["areole"]}
+    found.uncached = []
+    result = {**result_of(found), "missing": {"official": "not here", "needle_rs": "not there"}}
+    assert result["peers"]["official"] is result["peers"]["needle_rs"] is None
+    assert result["ratios"] == {"decode": None, "prefill": None}
+    assert "without needle-rs: not there" in speed.as_table(result)
+
+
+def test_a_peer_goes_on_after_an_error_and_says_what_it_was(tmp_path: Path) -> None:
+    with Peer("official", tmp_path) as peer:
+        for _ in range(2):
+            with pytest.raises(_common.BenchError, match="official: load: OSError"):
+                peer.do("load")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# kernels
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def kernel_times(gmacs: float, noise: float = 0.0) -> dict[str, list[float]]:
+    """Milliseconds of every case: products at this speed, and a layer under the head that takes a while."""
+    times: dict[str, list[float]] = {"kron 32x32": [0.004, 0.008], "exp 768": [0.001, 0.001]}
+    for race in kernels.races():
+        macs = kernels.WIDTH**2 * kernels.TILE
+        times[race["name"]] = [macs / gmacs / 1e6, macs / gmacs / 1e6 + noise]
+    for feed in kernels.feeds():
+        head = kernels.VOCAB * kernels.WIDTH * feed.tokens / gmacs / 1e6 if feed.logits else 0.0
+        times[feed.name] = [feed.tokens * 0.1 + head, feed.tokens * 0.1 + head + noise]
+    return times
+
+
+def test_the_head_is_told_from_the_layers_under_it() -> None:
+    figures = kernels.kernel_figures(kernel_times(40.0, noise=0.5))
+    products = {name: row for name, row in figures.items() if row["how"] == "difference"}
+    assert len(products) == len(kernels.BITS) * len(kernels.LOGITS) * len(kernels.WAYS)
+    for row in products.values():
+        assert row["best_gmacs"] == row["median_gmacs"] == pytest.approx(40.0, rel=1e-3)  # noise hit both alike
+    race = figures["2-bit 768x768, 6 tokens, pairs"]
+    assert race["how"] == "timed"
+    assert race["best_gmacs"] == pytest.approx(40.0, rel=1e-3)
+    assert race["median_gmacs"] < race["best_gmacs"]
+
+
+def test_kernels_are_told_in_microseconds_and_whole_tokens_by_the_token() -> None:
+    figures = kernels.kernel_figures(kernel_times(40.0))
+    assert figures["kron 32x32"] == {
+        "best_us": 4.0, "median_us": 6.0, "how": "timed", "best_gmacs": 16.38, "median_gmacs": 10.92,
+    }  # fmt: skip
+    assert figures["exp 768"] == {"best_us": 1.0, "median_us": 1.0, "how": "timed"}
+    assert figures["shipped: a token of 24 prefilled, dots"]["best_us"] == pytest.approx(100.0)
+
+
+def test_noise_gives_no_figure_rather_than_a_negative_one() -> None:
+    row = kernels.difference([1.0, 1.0], [1.5, 0.5], macs=1000)
+    assert row["best_gmacs"] == pytest.approx(1000 / 1e6 / 0.5)
+    assert row["median_gmacs"] is None
+    assert row["median_us"] == 0.0
+
+
+def test_no_two_cases_of_the_page_have_one_name() -> None:
+    names = [race["name"] for race in kernels.races()] + [feed.name for feed in kernels.feeds()]
+    assert len(set(names)) == len(names)
+    assert json.loads(json.dumps([feed.to_json() for feed in kernels.feeds()]))[0] == {
+        "name": "made-2: 1 tokens, with the head, dots", "model": "made-2", "pairs": 0, "tokens": 1, "flags": 2,
+        "repeats": 8,
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# tokenizer
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_texts_have_their_length_and_kind() -> None:
+    texts = tokenizer_bench.texts(ROOT)
+    assert {len(text) for text in texts.values()} == {20_000}
+    assert "the" in texts["prose"].split() and "def " in texts["code"]
+    assert texts["no spaces"].split() == [texts["no spaces"]]
+    assert tokenizer_bench.cut(["ab", "c"], 7) == "abcabca"
+    with pytest.raises(_common.BenchError, match="no text"):
+        tokenizer_bench.cut([""])
