@@ -391,7 +391,12 @@ class Needle:
         """
         if tool_choice == "auto" and not self.contract.grammar:
             return None
-        return self._grammar(tool_choice).start(text)
+        constraint = self._grammar(tool_choice).start(text)
+        if self.contract.said_values:
+            from .said import SaidConstraint
+
+            return SaidConstraint(constraint, self.tools, self._model.tokenizer, text)
+        return constraint
 
     def _grammar(self, tool_choice: str) -> Grammar:
         found = self._grammars.get(tool_choice)

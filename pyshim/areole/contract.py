@@ -20,6 +20,8 @@ class Contract:
     name: str
     grammar: bool = False
     """The call can only be what the declared schemas allow."""
+    said_values: bool = False
+    """An enum's value that the request says is written, whatever the model would write."""
     exact_ranges: bool = False
     """Bounds hold digit by digit, which can cut a number off or leave nothing to write."""
     forgeable: bool = False
@@ -97,9 +99,9 @@ GATE_RULES = frozenset(
 CONTRACTS = {
     "raw": Contract("raw", capitals=True),
     "needle": Contract(
-        "needle", grammar=True, exact_ranges=True, forgeable=True, capitals=True, number_format=True, clock_dates=True,
-        switch_words=True, drop_unsupported=True, duplicates=True, by_turn=True, literal=True, floor=True, doubt=True,
-        objects_doubted=True, grounding=True, negation=True,
+        "needle", grammar=True, said_values=True, exact_ranges=True, forgeable=True, capitals=True, number_format=True,
+        clock_dates=True, switch_words=True, drop_unsupported=True, duplicates=True, by_turn=True, literal=True,
+        floor=True, doubt=True, objects_doubted=True, grounding=True, negation=True,
     ),
     "areole": Contract(
         "areole", grammar=True, capitals=True, number_format=True, clock_dates=True, switch_words=True,

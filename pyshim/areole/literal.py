@@ -90,13 +90,13 @@ def negated(request: str) -> bool:
 
 def forbids(tool: str, values: list[object], request: str) -> bool:
     """Whether a cue withholds a call: one of the three words after it is of the tool's name, and the clause, which ends
-    at the next stop even in `Dr.` or 15.40, has all values."""
+    at the next stop even in `Dr.` or 15.40, has all of the values that the request says."""
     for cue in CUE.finditer(request):
         clause = re.split(r"[.!?]", request[cue.end() :], maxsplit=1)[0]
         near = [word for word in re.findall(r"[^\W_]+", clause.lower())[:3]]
         if not set(near) & set(tool.lower().split("_")):
             continue
-        if all(_inside(value, clause) for value in values):
+        if all(_inside(value, clause) or not _inside(value, request) for value in values):
             return True
     return False
 
