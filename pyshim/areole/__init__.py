@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .archive import parse as parse
     from .errors import ERROR_CODES as ERROR_CODES
     from .errors import ArchiveError as ArchiveError
-    from .errors import ArgumentsError as ArgumentsError
     from .errors import AreoleError as AreoleError
+    from .errors import ArgumentsError as ArgumentsError
     from .errors import CallParseError as CallParseError
     from .errors import Cancelled as Cancelled
     from .errors import ContextFullError as ContextFullError

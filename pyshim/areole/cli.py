@@ -76,7 +76,10 @@ def _ask(args: argparse.Namespace) -> int:
     from .model import Model
 
     tools = _read_text(args.tools)
-    with Model.load(find_model(args.model), load_core(args.core)) as model, Needle(model, tools, args.system) as needle:
+    with (
+        Model.load(find_model(args.model), load_core(args.core)) as model,
+        Needle(model, tools, args.system, contract="raw") as needle,  # as the page does
+    ):
         answer = needle.answer(args.request, args.max_new_tokens)
     print(envelope_text(answer.envelope) if args.json else _readable(answer.function_calls, answer.envelope))
     return OK if answer.envelope["success"] else UNUSABLE

@@ -1,6 +1,6 @@
 """Whatever the schema, and however senseless the model: every answer parses, validates, ends, and ends in time.
 
-A few hundred schemas by default; AREOLE_SCHEMAS=5000 for more, AREOLE_SCHEMAS_FROM to begin at another seed.
+A hundred schemas by default; AREOLE_SCHEMAS=5000 for more, AREOLE_SCHEMAS_FROM to begin at another seed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from areole.grammar import MAX_CALLS, Grammar, compile_tools
 from areole.prompt import ToolSpec
 from areole.tokenizer import Tokenizer
 
-COUNT = int(os.environ.get("AREOLE_SCHEMAS", "300"))
+COUNT = int(os.environ.get("AREOLE_SCHEMAS", "100"))
 FIRST = int(os.environ.get("AREOLE_SCHEMAS_FROM", "0"))
 CHUNKS = 10
 
