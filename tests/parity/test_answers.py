@@ -34,7 +34,7 @@ def kitchen(model: Model) -> Iterator[Needle]:
     """The one tool that these cases share."""
     tools = [CASES[name]["tools"] for name in BUDGETS + RESULTS]
     assert all(one == tools[0] for one in tools)
-    with Needle(model, tools[0]) as needle:
+    with Needle(model, tools[0], contract="raw") as needle:
         yield needle
 
 
