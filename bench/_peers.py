@@ -214,7 +214,12 @@ class CachingPage:
         seconds, info = self.page.evaluate(
             "async () => { const info = await window.areole.ready; return [performance.now() / 1000, info]; }"
         )
-        return {"seconds": seconds, "parts": info["loadSeconds"], "downloaded_bytes": self.counter.sent - before}
+        return {
+            "seconds": seconds,
+            "parts": info["loadSeconds"],
+            "downloaded_bytes": self.counter.sent - before,
+            "kernels": info.get("kernels"),
+        }
 
     def close(self) -> None:
         self.stack.close()

@@ -453,6 +453,7 @@ def areole_result(found: Measurements, session_memory: Mapping[str, Any]) -> dic
             "cold": cold,
             "parts": parts_of(warm),
             "downloaded_bytes": [one["downloaded_bytes"] for one in warm],
+            "kernels": [one["kernels"] for one in found.loads["page"]],
         },
         "memory": {"page": page, "session": session_memory},
         "answers": found.engines["areole"].answers(),
@@ -539,7 +540,8 @@ def as_table(result: Mapping[str, Any]) -> str:
     ours, facts, ratios = peers["areole"], result["machine"], result["ratios"]
     lines = [
         f"speed: tools of {PRESET} ({result['workload']['prefix_tokens']} tokens), {len(REQUESTS)} requests, "
-        f"{result['rounds']} rounds; core {ours['core']}, kernels {ours['kernels'] or 'not told'}",
+        f"{result['rounds']} rounds; core {ours['core']}, kernels {ours['kernels'] or 'not told'} "
+        f"(loads chose {', '.join(sorted({str(way) for way in ours['load']['kernels']}))})",
         f"{facts['cpu']}, {facts['cores']} cores, load average {facts['load_before']} to {facts['load_after']}, "
         f"Chromium {facts['chromium']}, commit {(result['commit'] or 'unknown')[:12]}"
         + (" and changes" if result["modified"] else ""),

@@ -184,13 +184,15 @@ def measurements() -> speed.Measurements:
         speed.Engine.__init__(engine)
         engine.keep("turn on the kitchen lights", {"tokens": 47, "calls": [], "seconds": 1.0})
     official.peak_ram_mb = 105.0
-    page = {"seconds": 2.0, "parts": {"weights": 1.0, "python": 1.5}, "downloaded_bytes": 49_000_000}
+    parts = {"weights": 1.0, "python": 1.5}
+    page = {"seconds": 2.0, "parts": parts, "downloaded_bytes": 49_000_000, "kernels": "pairs"}
+    kept = {"seconds": 1.0, "parts": parts, "downloaded_bytes": 0}
     return speed.Measurements(
         length=166,
         played={"areole": [round_at(240.0, 500.0)] * 2, "official": [official_round(120.0, 250.0)] * 2},
         uncached=[Round(0, 0.0, (Measured(21, 4.4, 4.0, 180),))] * 2,
         loads={
-            "page": [page, *[{**page, "seconds": 1.0, "downloaded_bytes": 0}] * 2],
+            "page": [page, {**kept, "kernels": "pairs"}, {**kept, "kernels": "dots"}],
             "official": [{"seconds": 0.1, "parts": {"read": 0.02, "needle_load": 0.08}}] * 2,
             "needle-rs": [{"seconds": 0.2}] * 2,
         },
@@ -227,6 +229,7 @@ def test_the_result_has_every_figure() -> None:
     assert areole["figures"]["load_s"]["median"] == 1.0  # the load with an empty cache is not among them
     assert areole["figures"]["load_cold_s"]["median"] == 2.0
     assert areole["load"]["downloaded_bytes"] == [0, 0]
+    assert areole["load"]["kernels"] == ["pairs", "pairs", "dots"]
     assert areole["memory"]["session"]["session_tokens"] == 2048
     assert result["ratios"]["decode"] == pytest.approx(2.0, rel=1e-3)
     assert set(result["ratios"]) == {"decode", "prefill"}
@@ -236,7 +239,9 @@ def test_the_result_has_every_figure() -> None:
 def test_the_table_names_every_engine_and_the_ratios() -> None:
     text = speed.as_table(result_of(measurements()))
     assert all(name in text for name in (*speed.FIGURES, "areole", "official", "needle_rs"))
-    assert "kernels pairs" in text and "decode 2.0" in text and "commit 0123456789ab and changes" in text
+    assert "kernels pairs (loads chose dots, pairs)" in text
+    assert "decode 2.0" in text
+    assert "commit 0123456789ab and changes" in text
 
 
 def test_a_peer_that_is_missing_is_named_with_the_reason(tmp_path: Path) -> None:
