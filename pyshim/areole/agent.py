@@ -1,9 +1,10 @@
 """Needle: tools and facts once, then requests in and function calls out.
 
 Owns the prompt's prefix and its session, the turns, and the result's shape, that of the official engine. A result
-that the model did not finish or that is no list of calls is a typed failure in that shape. The checks that the
-official engine makes on top (grounding, negation, confidence floor) are not made here, so its `validation` is left
-out rather than filled in. Refuses malformed tools when they are declared, and requests that do not fit.
+that the model did not finish or that is no list of calls is a typed failure in that shape. What a call may be and
+whether it is withheld is the contract's business: the grammar's, postprocess.py's and gates.py's; where a contract has
+no gates, `validation` is left out rather than filled in. Refuses malformed tools when they are declared, and requests
+that do not fit.
 """
 
 from __future__ import annotations

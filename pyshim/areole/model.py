@@ -23,8 +23,9 @@ from .errors import ContextFullError, CoreError, RequestError
 from .tokenizer import Tokenizer
 
 HEAD_CODES = {"embedding": 1, "confidence": 2, "router": 3}
-# A browser's clock may tick in tenths of a millisecond only.
-_RACE_SECONDS, _RACE_MOST_ROUNDS, _RACE_TURNS = 0.001, 256, 12
+# A browser's clock may tick in tenths of a millisecond only, so a timed slice is many ticks long.
+_RACE_SECONDS, _RACE_MOST_ROUNDS, _RACE_TURNS = 0.003, 1024, 6
+_RACE_WARM_TURNS, _RACE_WARM_ROUNDS = 12, 8
 _DENSE = {"f16": DTYPES["f16"], "f32": DTYPES["f32"], "cq": DTYPES["cq"]}
 
 
@@ -158,7 +159,7 @@ class Model:
     def choose_kernels(self, clock: Callable[[], float] = time.perf_counter) -> str:
         """Times the core's two ways to the same products on this processor and keeps the faster: "dots" or "pairs".
 
-        Results are the same bits either way. Takes some 30 ms, during which the kernels are compiled to the end.
+        Results are the same bits either way. Takes some 70 ms, in which the kernels are also compiled to the end.
         """
         core = self.core
         if core.flavor != "relaxed":
@@ -177,10 +178,13 @@ class Model:
             return clock() - start
 
         try:
-            rounds = 1
-            while rounds < _RACE_MOST_ROUNDS and seconds(0, rounds) < _RACE_SECONDS:
+            # Both are run until the browser has compiled them to the end: slices sized before that become too short for
+            # its clock, and then ties decide.
+            for _ in range(_RACE_WARM_TURNS):
+                seconds(0, _RACE_WARM_ROUNDS), seconds(1, _RACE_WARM_ROUNDS)
+            rounds = _RACE_WARM_ROUNDS
+            while rounds < _RACE_MOST_ROUNDS and min(seconds(0, rounds), seconds(1, rounds)) < _RACE_SECONDS:
                 rounds *= 2
-            # In turns, and often enough that the browser has compiled both to the end: the best of each counts.
             turns = [(seconds(0, rounds), seconds(1, rounds)) for _ in range(_RACE_TURNS)]
         finally:
             core.free(work)
