@@ -13,7 +13,7 @@ import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,22 @@ def show(result: Mapping[str, Any], text: str, as_json: bool) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # The machine and the tree
 # ---------------------------------------------------------------------------------------------------------------------
+
+
+def finish(
+    run: Callable[[], Mapping[str, Any]],
+    as_table: Callable[[Mapping[str, Any]], str],
+    as_json: bool,
+    errors: tuple[type[Exception], ...],
+) -> int:
+    """Runs a measurement and prints it; 1, with what went wrong on stderr, for one of the `errors` it may end in."""
+    try:
+        result = run()
+    except errors as error:
+        say(f"error: {error}")
+        return 1
+    show(result, as_table(result), as_json)
+    return 0
 
 
 def needed(name: str, what: str) -> Path:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from _common import (
     ROOT,
     BenchError,
+    finish,
     heading,
     load_average,
     needed,
@@ -30,7 +31,6 @@ from _common import (
     rate,
     say,
     short,
-    show,
     significant,
     table,
     warn_of_load,
@@ -281,13 +281,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = arguments.parse_args(argv)
     if args.slices < 1:
         arguments.error(f"--slices is {args.slices}; at least 1 is needed")
-    try:
-        result = run(args.core, args.slices)
-    except (BenchError, HeadlessError) as error:
-        say(f"error: {error}")
-        return 1
-    show(result, as_table(result), args.json)
-    return 0
+    return finish(lambda: run(args.core, args.slices), as_table, args.json, (BenchError, HeadlessError))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from typing import Any
 from _common import (
     ROOT,
     BenchError,
+    finish,
     heading,
     load_average,
     needed,
@@ -30,7 +31,6 @@ from _common import (
     ratio,
     ratios_by_round,
     say,
-    show,
     spread,
     summary,
     table,
@@ -565,13 +565,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = arguments.parse_args(argv)
     if args.rounds < 1:
         arguments.error(f"--rounds is {args.rounds}; at least 1 is needed")
-    try:
-        result = run(args.rounds, args.core, args.without)
-    except (BenchError, HeadlessError) as error:
-        say(f"error: {error}")
-        return 1
-    show(result, as_table(result), args.json)
-    return 0
+    return finish(lambda: run(args.rounds, args.core, args.without), as_table, args.json, (BenchError, HeadlessError))
 
 
 if __name__ == "__main__":

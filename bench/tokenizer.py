@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from _common import ROOT, BenchError, heading, load_average, needed, parser, short, show, spread, summary, table
+from _common import ROOT, BenchError, finish, heading, load_average, needed, parser, short, spread, summary, table
 
 CHARACTERS = 20_000
 REPEATS = 9
@@ -106,13 +106,7 @@ def as_table(result: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser(__doc__).parse_args(argv)
-    try:
-        result = run()
-    except (BenchError, OSError) as error:
-        print(f"bench: error: {error}", file=sys.stderr)
-        return 1
-    show(result, as_table(result), args.json)
-    return 0
+    return finish(run, as_table, args.json, (BenchError, OSError))
 
 
 if __name__ == "__main__":

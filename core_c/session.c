@@ -46,25 +46,24 @@ static widths widths_of(const areole_geometry *g) {
   return w;
 }
 
+static void cover(const areole_matrix *m, uint32_t *padded, uint32_t *groups) {
+  if (m->groups * m->group > *padded) *padded = m->groups * m->group;
+  if (m->groups > *groups) *groups = m->groups;
+}
+
 /* The largest rotated input: the lanes side by side, or the heads' outputs. */
 static void input_size(const areole_model *model, uint32_t *padded, uint32_t *groups) {
-  const areole_geometry *g = &model->g;
-  const areole_block *b = model->blocks;
   *padded = *groups = 0;
-  for (uint32_t l = 0; l < g->layers; l++, b++) {
-    const areole_matrix *all[] = {&b->q_proj,  &b->k_proj,   &b->v_proj,  &b->gate_proj,    &b->out_proj,
-                                  &b->phi_pre, &b->phi_post, &b->phi_res, &model->embedding};
-    for (uint32_t i = 0; i < sizeof all / sizeof *all; i++) {
-      if (all[i]->groups * all[i]->group > *padded) *padded = all[i]->groups * all[i]->group;
-      if (all[i]->groups > *groups) *groups = all[i]->groups;
-    }
+  cover(&model->embedding, padded, groups);
+  for (uint32_t l = 0; l < model->g.layers; l++) {
+    const areole_block *b = &model->blocks[l];
+    const areole_matrix *all[] = {&b->q_proj,   &b->k_proj,  &b->v_proj,   &b->gate_proj,
+                                  &b->out_proj, &b->phi_pre, &b->phi_post, &b->phi_res};
+    for (uint32_t i = 0; i < sizeof all / sizeof *all; i++) cover(all[i], padded, groups);
   }
-  for (uint32_t s = 0; s < g->engram_site_count; s++) {
-    const areole_matrix *all[] = {&model->engrams[s].key_proj, &model->engrams[s].value_proj};
-    for (uint32_t i = 0; i < 2; i++) {
-      if (all[i]->groups * all[i]->group > *padded) *padded = all[i]->groups * all[i]->group;
-      if (all[i]->groups > *groups) *groups = all[i]->groups;
-    }
+  for (uint32_t s = 0; s < model->g.engram_site_count; s++) {
+    cover(&model->engrams[s].key_proj, padded, groups);
+    cover(&model->engrams[s].value_proj, padded, groups);
   }
 }
 
@@ -165,9 +164,11 @@ int32_t areole_session_init(void *arena, uint32_t arena_bytes, const areole_mode
   *s->state = state;
   s->magic = AREOLE_SESSION_MAGIC;
   /* A batch that does not fill its last tile of six runs whatever the tile held. */
-  memset(s->input.quads, 0, (size_t)((uint8_t *)s->input.sums - (uint8_t *)s->input.quads));
-  memset(s->input.sums, 0, (size_t)((uint8_t *)s->input.scales - (uint8_t *)s->input.sums));
-  memset(s->input.scales, 0, (size_t)((uint8_t *)s->input.scales - (uint8_t *)s->input.sums));
+  uint32_t padded, groups;
+  input_size(model, &padded, &groups);
+  memset(s->input.quads, 0, (size_t)AREOLE_BATCH * padded * 4);
+  memset(s->input.sums, 0, (size_t)AREOLE_BATCH * groups * 4);
+  memset(s->input.scales, 0, (size_t)AREOLE_BATCH * groups * 4);
   /* Lanes of a group of four that no position fills yet are read and masked; their scales must be finite. */
   for (uint32_t l = 0; l < model->g.layers; l++) {
     memset(s->caches[l].key_scales, 0, (size_t)model->g.kv_heads * s->slots * 4);

@@ -13,12 +13,12 @@ import struct
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 from .archive import Archive, Geometry, parse
 from .core import Core, check, load_core
-from .core.abi import DTYPES, FLAGS, STRUCTS
+from .core.abi import DTYPES, FLAGS, STATUSES, STRUCTS
 from .errors import ContextFullError, CoreError, RequestError
 from .tokenizer import Tokenizer
 
@@ -86,12 +86,14 @@ def tensor_table(archive: Archive) -> tuple[bytes, int]:
 class Model:
     """An archive that a core can run. Close it, or use it as a context manager, to give its memory back."""
 
-    def __init__(self, core: Core, address: int, nbytes: int, name: str, owned: bool) -> None:
+    def __init__(self, core: Core, address: int, archive: Archive, owned: bool) -> None:
+        """`archive` was parsed from the bytes that lie at `address`. See load and adopt."""
+        name, nbytes = archive.name, archive.nbytes
         self.core = core
         self._weights, self._owned = address, owned
-        self.archive = parse(CoreReader(core, address, nbytes), name)
-        self.geometry: Geometry = self.archive.geometry
-        self.tokenizer = Tokenizer.from_blob(self.archive.tokenizer_blob)
+        self.archive = archive
+        self.geometry: Geometry = archive.geometry
+        self.tokenizer = Tokenizer(archive.vocabulary)
         self._sessions: set[Session] = set()
         self._arena = 0
         geometry = geometry_struct(self.archive)
@@ -129,13 +131,14 @@ class Model:
             name = os.path.basename(os.fspath(source))
         else:
             data, name = source, "archive"
-        parse(data, name)  # a bad file is refused before the core is asked for memory
+        archive = parse(data, name)  # a bad file is refused before the core is asked for memory
         core = core or load_core()
         nbytes = memoryview(data).nbytes
         address = core.alloc(nbytes)
         try:
             core.write(address, data)
-            return cls(core, address, nbytes, name, owned=True)
+            # From here on it reads the core's copy, so that the caller's bytes can go.
+            return cls(core, address, replace(archive, reader=CoreReader(core, address, nbytes)), owned=True)
         except Exception:
             core.free(address)
             raise
@@ -143,7 +146,7 @@ class Model:
     @classmethod
     def adopt(cls, core: Core, address: int, nbytes: int, name: str = "archive") -> Model:
         """A model of weights that already lie in the core's memory, 64-byte aligned. They stay the caller's."""
-        return cls(core, address, nbytes, name, owned=False)
+        return cls(core, address, parse(CoreReader(core, address, nbytes), name), owned=False)
 
     @property
     def closed(self) -> bool:
@@ -292,11 +295,9 @@ class Session:
         Raises ContextFullError when they do not fit, CoreError for an id outside the vocabulary; the session is then
         as it was.
         """
-        core = self._core
-        count = len(ids)
+        count, room = len(ids), self.max_tokens - self.position
         if not count:
             return
-        room = self.max_tokens - self.position
         if pin:
             room = min(room, self.prefix_capacity - self.pinned)
         if count > room:
@@ -306,31 +307,29 @@ class Session:
                 " reset the conversation, or make the session larger",
                 {"needed": count, "available": room},
             )
-        words = array("I", ids)
-        address = core.alloc(4 * count)
+        self._feed(ids, pin, "logits_last" if logits else None, self._logits if logits else 0)
+        self._has_logits = logits
+
+    def _feed(self, ids: Sequence[int], pin: bool, wanted: str | None, logits: int) -> None:
+        """Hands tokens to the core, which writes the `wanted` logits to the address `logits`."""
+        core = self._core
+        flags = (FLAGS["pin"] if pin else 0) | (FLAGS[wanted] if wanted else 0)
+        address = core.alloc(4 * len(ids))
         try:
-            core.write(address, memoryview(words).cast("B"))
-            flags = (FLAGS["pin"] if pin else 0) | (FLAGS["logits_last"] if logits else 0)
-            check(
-                core.call("areole_prefill", self._arena, address, count, flags, self._logits if logits else 0),
-                "prefill",
-            )
+            core.write(address, memoryview(array("I", ids)).cast("B"))
+            check(core.call("areole_prefill", self._arena, address, len(ids), flags, logits), "prefill")
         finally:
             core.free(address)
-        self._has_logits = logits
 
     def all_logits(self, ids: Sequence[int], *, pin: bool = False) -> array[float]:
         """Feeds tokens and returns every row of logits, (len(ids), out_vocab) flat: for tests and comparisons."""
         core = self._core
-        rows = core.alloc(4 * len(ids) * self.model.geometry.out_vocab + 4 * len(ids) + 64)
+        nbytes = 4 * len(ids) * self.model.geometry.out_vocab
+        rows = core.alloc(nbytes)
         try:
-            words = array("I", ids)
-            address = rows + 4 * len(ids) * self.model.geometry.out_vocab
-            core.write(address, memoryview(words).cast("B"))
-            flags = FLAGS["logits_all"] | (FLAGS["pin"] if pin else 0)
-            check(core.call("areole_prefill", self._arena, address, len(ids), flags, rows), "prefill")
+            self._feed(ids, pin, "logits_all", rows)
             out = array("f")
-            out.frombytes(core.read(rows, 4 * len(ids) * self.model.geometry.out_vocab))
+            out.frombytes(core.read(rows, nbytes))
         finally:
             core.free(rows)
         return out
@@ -339,7 +338,7 @@ class Session:
         """Feeds one token. ContextFullError when the session is full."""
         core = self._core
         status = core.call("areole_decode", self._arena, token, self._logits)
-        if status == -5:
+        if status == STATUSES["context_full"]:
             raise ContextFullError(
                 "context_full",
                 f"the context of {self.max_tokens} tokens is full: reset the conversation",

@@ -30,6 +30,17 @@ def sized(core: Core, geometry: bytes, table: bytes, count: int, archive: bytes)
         core.free(address)
 
 
+def words_of(archive: Archive) -> list[list[int]]:
+    """The tensor table as rows of seven numbers."""
+    return [list(row) for row in struct.iter_unpack("<7I", tensor_table(archive)[0])]
+
+
+def status_of(core: Core, archive: Archive, path: Path, words: list[list[int]]) -> int:
+    """The status of areole_model_size for a changed table."""
+    table = b"".join(struct.pack("<7I", *row) for row in words)
+    return sized(core, geometry_struct(archive), table, len(words), path.read_bytes())
+
+
 def offset_of(field: str) -> int:
     at = 0
     for name, _, count in STRUCTS["areole_geometry"]:
@@ -87,31 +98,17 @@ def test_bad_geometry(core: Core, tiny_archive: Archive, tiny_path: Path, field:
 def test_bad_table(
     core: Core, tiny_archive: Archive, tiny_path: Path, record: int, change: Callable[..., tuple[int, ...]]
 ) -> None:
-    table, count = tensor_table(tiny_archive)
-    words = [list(w) for w in struct.iter_unpack("<7I", table)]
+    words = words_of(tiny_archive)
     words[record] = list(change(tuple(words[record]), record))
-    status = sized(
-        core,
-        geometry_struct(tiny_archive),
-        b"".join(struct.pack("<7I", *w) for w in words),
-        count,
-        tiny_path.read_bytes(),
-    )
+    status = status_of(core, tiny_archive, tiny_path, words)
     assert status == STATUSES["bad_tensor"]
 
 
 @pytest.mark.parametrize(("group", "bits"), [(65, 4), (8, 4), (512, 4), (0, 4), (64, 0), (64, 6)])
 def test_bad_group_or_width(core: Core, tiny_archive: Archive, tiny_path: Path, group: int, bits: int) -> None:
-    table, count = tensor_table(tiny_archive)
-    words = [list(w) for w in struct.iter_unpack("<7I", table)]
+    words = words_of(tiny_archive)
     words[0][5:] = group, bits
-    status = sized(
-        core,
-        geometry_struct(tiny_archive),
-        b"".join(struct.pack("<7I", *w) for w in words),
-        count,
-        tiny_path.read_bytes(),
-    )
+    status = status_of(core, tiny_archive, tiny_path, words)
     assert status == STATUSES["bad_tensor"]
 
 
