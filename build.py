@@ -43,6 +43,7 @@ WEB = ROOT / "web"
 sys.path[:0] = [str(CORE_SOURCES), str(SHIM.parent), str(WEB)]
 
 import toolchain  # noqa: E402
+from areole.contract import CONTRACTS  # noqa: E402
 from ask import AskError, entries_to_ask, read_json, show_answer, turns_of  # noqa: E402
 from devserver import SiteServer  # noqa: E402
 from pack_wheel import write_wheel  # noqa: E402
@@ -868,6 +869,8 @@ def command_ask(args: argparse.Namespace) -> int:
         asked.write_text(json.dumps(entries, ensure_ascii=False), encoding="utf-8")
         command = [str(python), str(WEB / "headless.py"), str(site), "--entries", str(asked), "--out", str(answered)]
         command += ["--core", args.core] if args.core else []
+        command += ["--contract", args.contract] if args.contract else []
+        command += ["--explain"] if args.explain else []
         command += ["--quiet"] if args.quiet else []
         code = subprocess.run(command, env=tool_environment(chromium=chromium), stdout=sys.stderr).returncode
         if code:
@@ -997,6 +1000,8 @@ def arguments() -> argparse.ArgumentParser:
     ask.add_argument("--system", metavar="TEXT", help="facts such as the date or a place")
     ask.add_argument("--max-new-tokens", type=int, default=512, metavar="N")
     ask.add_argument("--json", action="store_true", help="the whole result as JSON")
+    ask.add_argument("--contract", choices=tuple(CONTRACTS), help="the rules an answer is held to (default: areole)")
+    ask.add_argument("--explain", action="store_true", help="with --json or --file: why something was withheld")
     ask.add_argument("--core", choices=tuple(toolchain.FLAVORS), help="default: what the browser can do")
     ask.add_argument("--file", metavar="CASES.json", help="ask many: a list of entries, in one page")
     ask.add_argument("--out", metavar="ANSWERS.json", help="the same list with the answers in place")

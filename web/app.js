@@ -35,6 +35,7 @@ const page = {
   answerText: byId("answer-text"),
   answerError: byId("answer-error"),
   calls: byId("calls"),
+  reasons: byId("reasons"),
   writing: byId("writing"),
   reasoningBox: byId("reasoning-box"),
   reasoning: byId("reasoning"),
@@ -48,6 +49,8 @@ const page = {
   toolsError: byId("tools-error"),
   factsEditor: /** @type {HTMLDetailsElement} */ (byId("facts-editor")),
   system: /** @type {HTMLTextAreaElement} */ (byId("system")),
+  contract: /** @type {HTMLSelectElement} */ (byId("contract")),
+  contractNote: byId("contract-note"),
   about: byId("about-text"),
   announce: byId("announce"),
 };
@@ -299,7 +302,8 @@ async function ask() {
   asking = new AbortController();
   begin();
   try {
-    await client.prepare(page.tools.value, page.system.value);
+    const contract = /** @type {import("./client.js").Contract} */ (page.contract.value);
+    await client.prepare(page.tools.value, page.system.value, { contract, explain: true });
     asking.signal.throwIfAborted();
     page.answerText.textContent = "Reading …";
     showResult(await client.complete(text, { onEvent: showEvent, signal: asking.signal }));
@@ -316,6 +320,7 @@ async function ask() {
 
 /** Puts the caret where the tools' text is wrong. */
 function goToToolsFault() {
+  clearAnswer("empty", "The tools cannot be read; mend them first.");
   const { fault } = readTools(page.tools.value);
   page.toolsEditor.open = true;
   page.tools.focus();
@@ -341,9 +346,10 @@ function clearAnswer(state, text) {
   page.answerText.textContent = text;
   showError(page.answerError, null);
   page.calls.replaceChildren();
+  page.reasons.replaceChildren();
   page.writing.textContent = "";
   page.reasoning.textContent = "";
-  for (const part of [page.writing, page.reasoningBox, page.figures, page.envelopeBox]) part.hidden = true;
+  for (const part of [page.writing, page.reasons, page.reasoningBox, page.figures, page.envelopeBox]) part.hidden = true;
 }
 
 /** @param {Record<string, any>} event */
@@ -366,6 +372,7 @@ function showResult({ result, json, tokens, timings, text, failure }) {
   page.writing.hidden = result.success;
   const items = (/** @type {any[]} */ list, held = false) => list.map((call) => callItem(call, held));
   page.calls.replaceChildren(...items(calls), ...items(withheld, true));
+  showReasons(result.areole?.reasons ?? []);
   page.reasoning.textContent = result.reasoning ?? "";
   page.reasoningBox.hidden = !result.reasoning;
   page.envelope.textContent = pretty(json);
@@ -397,6 +404,20 @@ function callItem(call, withheld = false) {
     item.append(list);
   }
   return item;
+}
+
+/** What the rules withheld or changed. @param {{gate: string, tool: string, argument: string | null, why: string}[]} reasons */
+function showReasons(reasons) {
+  page.reasons.replaceChildren(
+    ...reasons.map(({ gate, tool, argument, why }) =>
+      element("li", "", [
+        element("span", "name", argument === null ? tool : `${tool}.${argument}`),
+        element("span", "", `: ${why} `),
+        element("span", "code", gate),
+      ]),
+    ),
+  );
+  page.reasons.hidden = reasons.length === 0;
 }
 
 /** @param {Record<string, any>} result @param {number} tokens @param {Record<string, number>} timings */
@@ -454,6 +475,20 @@ function showFailure(error) {
 }
 
 for (const field of [page.request, page.system]) field.addEventListener("input", touched);
+
+/** What each contract means, in a line. @type {Record<string, string>} */
+const CONTRACTS = {
+  areole: "A call keeps to its schema, and one that the request does not support is withheld.",
+  needle: "What the official engine does, its faults included; for comparing with it.",
+  raw: "What the model writes, unchecked.",
+};
+function showContract() {
+  page.contractNote.textContent = CONTRACTS[page.contract.value] ?? "";
+}
+page.contract.addEventListener("change", showContract);
+const asked = query.get("contract");
+if (asked !== null && asked in CONTRACTS) page.contract.value = asked;
+showContract();
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Start: first the page, then everything that is heavy

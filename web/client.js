@@ -12,6 +12,14 @@ import { AreoleError } from "./errors.js";
  * @property {string} [model] other weights than the site's, from the same origin
  * @property {number} [stallSeconds] give a load up when nothing arrives for so long
  * @property {boolean} [trace] count live Python proxies (see stats)
+ * @property {Contract} [contract] the rules where a declaration names none; areole's own when not given
+ *
+ * @typedef {"areole" | "needle" | "raw"} Contract what stands between what the model writes and what is returned
+ *
+ * @typedef {object} DeclareOptions
+ * @property {Contract} [contract]
+ * @property {boolean | Record<string, boolean>} [gates] false: nothing is withheld; {negation: false}: not by that rule
+ * @property {boolean} [explain] say in the result, under the key `areole`, why something was withheld or changed
  *
  * @typedef {object} CompleteOptions
  * @property {number} [maxNewTokens]
@@ -41,7 +49,9 @@ export class AreoleClient extends EventTarget {
   #pending = new Map();
   #nextId = 1;
   #options;
-  /** @type {{tools: string, system: string} | null} what a new worker must be told before a request */
+  /** @type {Contract | undefined} */
+  #contract;
+  /** @type {{tools: string, system: string, options: DeclareOptions} | null} what a new worker must be told before a request */
   #declared = null;
   /** @type {{prefix_tokens: number, [key: string]: any} | null} */
   #declareAnswer = null;
@@ -50,8 +60,9 @@ export class AreoleClient extends EventTarget {
   #failedBefore = false;
 
   /** @param {ClientOptions} [options] */
-  constructor(options = {}) {
+  constructor({ contract, ...options } = {}) {
     super();
+    this.#contract = contract;
     this.#options = { base: document.baseURI, ...options };
     this.state = "idle";
   }
@@ -87,16 +98,14 @@ export class AreoleClient extends EventTarget {
   /**
    * @param {unknown[] | string} tools a list, or JSON text that is passed on as it is
    * @param {string} [system] facts for the system line
+   * @param {DeclareOptions} [options]
    * @returns {Promise<{prefix_tokens: number, [key: string]: any}>}
    */
-  async declare(tools, system = "") {
-    const text = typeof tools === "string" ? tools : JSON.stringify(tools);
-    if (typeof text !== "string" || typeof system !== "string") {
-      throw new AreoleError("request_option", "declare(tools, system) takes a list or JSON text, and a string.");
-    }
+  async declare(tools, system = "", options = {}) {
+    const declared = this.#declaration(tools, system, options);
     this.#begin();
-    const answer = await this.#post({ type: "declare", tools: text, system });
-    this.#declared = { tools: text, system };
+    const answer = await this.#post({ type: "declare", ...declared });
+    this.#declared = declared;
     this.#declareAnswer = answer;
     return answer;
   }
@@ -105,14 +114,25 @@ export class AreoleClient extends EventTarget {
    * A fresh conversation with these tools: as declare, but tools that are declared already are not prefilled again.
    * @param {unknown[] | string} tools
    * @param {string} [system]
+   * @param {DeclareOptions} [options]
    * @returns {Promise<{prefix_tokens: number, [key: string]: any}>}
    */
-  async prepare(tools, system = "") {
-    const text = typeof tools === "string" ? tools : JSON.stringify(tools);
-    const same = this.#declared?.tools === text && this.#declared.system === system;
-    if (!same || !this.#declareAnswer) return this.declare(tools, system);
+  async prepare(tools, system = "", options = {}) {
+    const wanted = this.#declaration(tools, system, options);
+    const same = JSON.stringify(this.#declared) === JSON.stringify(wanted);
+    if (!same || !this.#declareAnswer) return this.declare(tools, system, options);
     await this.reset();
     return this.#declareAnswer;
+  }
+
+  /** @param {unknown[] | string} tools @param {string} system @param {DeclareOptions} options */
+  #declaration(tools, system, options) {
+    const text = typeof tools === "string" ? tools : JSON.stringify(tools);
+    if (typeof text !== "string" || typeof system !== "string") {
+      throw new AreoleError("request_option", "declare(tools, system) takes a list or JSON text, and a string.");
+    }
+    const contract = options.contract ?? this.#contract;
+    return { tools: text, system, options: contract === undefined ? options : { ...options, contract } };
   }
 
   /**
@@ -161,13 +181,13 @@ export class AreoleClient extends EventTarget {
    * with 2.0 and 2 told apart. A turn that fails has `error` {code, message} instead,
    * the rest of its conversation is left out, and the next case goes on.
    * @param {Record<string, any>} entry {id, system, tools, turns | cases}
-   * @param {{onEvent?: (event: Record<string, any>) => void}} [options]
+   * @param {DeclareOptions & {onEvent?: (event: Record<string, any>) => void}} [options]
    */
-  async askEntry(entry, { onEvent } = {}) {
+  async askEntry(entry, { onEvent, ...options } = {}) {
     const copy = structuredClone(entry);
     const cases = copy.cases ?? [copy];
     try {
-      copy.prefix_tokens = (await this.prepare(copy.tools, copy.system ?? "")).prefix_tokens;
+      copy.prefix_tokens = (await this.prepare(copy.tools, copy.system ?? "", options)).prefix_tokens;
     } catch (error) {
       copy.error = brief(error);
       for (const one of cases) for (const turn of one.turns ?? [one]) turn.error = copy.error;

@@ -227,15 +227,18 @@ class Headless:
             raise HeadlessError(error["message"] + self._console_tail(), error["code"], error["details"])
         return settled["value"]
 
-    def ask_entry(self, entry: dict[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
+    def ask_entry(
+        self, entry: dict[str, Any], options: dict[str, Any] | None = None, *, seconds: float | None = None
+    ) -> dict[str, Any]:
         """One entry of a case file through `areole.askEntry`: the entry again, answers in place.
 
+        options: `contract`, `gates`, `explain` of the declaration.
         Tools go in and responses come out as JSON text: JavaScript has one kind of number, and would make 2.0 into 2.
         """
         limit = seconds if seconds is not None else CASE_SECONDS * (1 + len(list(turns_of(entry))))
         tools = entry.get("tools")
         sent = entry if isinstance(tools, str) else {**entry, "tools": json.dumps(tools, ensure_ascii=False)}
-        answer = self.call("askEntry", sent, seconds=limit, doing=f"entry {entry.get('id', '')}".strip())
+        answer = self.call("askEntry", sent, options or {}, seconds=limit, doing=f"entry {entry.get('id', '')}".strip())
         if not isinstance(answer, dict):
             raise HeadlessError(f"askEntry gave {type(answer).__name__}, not an entry")
         for turn in turns_of(answer):
@@ -268,6 +271,7 @@ def ask_all(
     entries: list[dict[str, Any]],
     progress: Callable[[str], None] = lambda _: None,
     complain: Callable[[str], None] = lambda _: None,
+    options: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Ask every entry in the one page; a case that fails gets an `error`, and the run goes on. Answers in place."""
     total, done, failed = sum(len(list(pieces_of(entry))) for entry in entries), 0, 0
@@ -279,7 +283,7 @@ def ask_all(
             try:
                 if fault:
                     raise HeadlessError(f"{fault}.", "request_option")
-                answer = tab.ask_entry(piece)
+                answer = tab.ask_entry(piece, options)
                 put(answer)
                 faults = [turn["error"]["message"] for turn in turns_of(answer) if "error" in turn]
             except HeadlessError as error:
@@ -326,9 +330,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--entries", type=Path, required=True, help="a JSON list of entries")
     parser.add_argument("--out", type=Path, required=True, help="where the same list goes, answers in place")
     parser.add_argument("--core", choices=("relaxed", "simd128"), help="which build of the core")
+    parser.add_argument("--contract", help="the rules: areole, needle or raw")
+    parser.add_argument("--explain", action="store_true", help="say in each response why something was withheld")
     parser.add_argument("--quiet", action="store_true", help="only errors")
     args = parser.parse_args(argv)
     entries = json.loads(args.entries.read_text(encoding="utf-8"))
+    options = {**({"contract": args.contract} if args.contract else {}), **({"explain": True} if args.explain else {})}
     progress = Progress()
     show = (lambda _: None) if args.quiet else progress
     loaded = False
@@ -337,7 +344,7 @@ def main(argv: list[str] | None = None) -> int:
             progress.line("loading the page in headless Chromium ...")
         with Headless(args.site, core=args.core) as tab:
             loaded = True
-            ask_all(tab, entries, show, progress.line)
+            ask_all(tab, entries, show, progress.line, options)
     except HeadlessError as error:
         progress.line(f"error: {error}")
         return 1

@@ -4,7 +4,7 @@
  * `result` or `error` with its id.
  *
  * To the worker:   {type:"load", base, core?, model?, fresh?, stallSeconds?, trace?} once, then with an id each
- *                  {type:"declare", tools, system} {type:"complete", text, options} {type:"embed", text} {type:"reset"}
+ *                  {type:"declare", tools, system, options} {type:"complete", text, options} {type:"embed", text} {type:"reset"}
  *                  {type:"golden", request} {type:"stats"}; {type:"cancel", id} {type:"close"}
  * From the worker: {type:"progress", file, loaded, total, phase} {type:"ready", info} {type:"event", id, event}
  *                  {type:"result", id, ...} {type:"error", id?, code, message, details}; an error without an id is the end
@@ -88,7 +88,7 @@ function serve(runtime, request) {
   const { bridge } = runtime;
   switch (request.type) {
     case "declare":
-      return answer(bridge.declare(request.tools, request.system));
+      return answer(bridge.declare(request.tools, request.system, JSON.stringify(request.options ?? {})));
     case "complete":
       return complete(runtime, request);
     case "embed":

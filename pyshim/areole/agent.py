@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, overload
 
 from .calls import CallParser, ReadCall, value_starts
-from .contract import GATE_RULES, Contract, contract_of
+from .contract import DEFAULT, GATE_RULES, Contract, contract_of
 from .engine import Constraint, Conversation, Step, Turn
 from .errors import AreoleError, CallParseError, ContextFullError, RequestError
 from .evidence import Evidence
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .tools import Tool
 
 TRUNCATED = "tool call truncated: token budget exhausted"
-DEFAULT_CONTRACT = "areole"
 NO_TOOLS = "no tools declared, returning the empty call"
 
 
@@ -182,7 +181,7 @@ class Needle:
             "explain": explain, "capitals": capitals,
             "forgeable": forgeable,
         }  # fmt: skip
-        self.contract = _chosen(DEFAULT_CONTRACT if contract is None else contract, gates, capitals)
+        self.contract = _chosen(DEFAULT if contract is None else contract, gates, capitals)
         forgeable = self.contract.forgeable if forgeable is None else forgeable
         self._explain = explain
         self._earlier: tuple[str, ...] = ()  # what was said in this conversation
@@ -602,8 +601,13 @@ def _chosen(contract: str | Contract, gates: bool | Mapping[str, bool], capitals
     if isinstance(gates, Mapping):
         chosen.without(gates)  # refuses unknown names, also of rules that stay on
         off = [name for name, on in gates.items() if not on]
-    else:
+    elif isinstance(gates, bool):
         off = [] if gates else list(GATE_RULES)
+    else:
+        raise RequestError(
+            "request_option", f"gates is {gates!r}; needed true, false, or an object such as {{\"negation\": false}}.",
+            got=repr(gates), needed="bool or mapping",
+        )  # fmt: skip
     return chosen.without([*off, *([] if capitals else ["capitals"])])
 
 

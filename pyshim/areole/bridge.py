@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 OPTIONS = {"max_new_tokens", "probabilities"}
 """What `Bridge.begin` takes besides the text."""
+DECLARE_OPTIONS = {"contract", "gates", "explain"}
+"""What `Bridge.declare` takes besides tools and facts: arguments of Needle."""
 
 
 def _text(value: Mapping[str, object]) -> str:
@@ -34,6 +36,20 @@ def _error(error: Exception) -> str:
         kind = type(error).__name__
         error = AreoleError("internal", f"{kind}: {error}", error=kind)
     return _text({"type": "error", **error.to_json()})
+
+
+def _options(text: str, known: set[str]) -> dict[str, Any]:
+    """Options as an object that has known keys only."""
+    try:
+        options = json.loads(text)
+    except ValueError as error:
+        raise RequestError("request_option", f"The options are not JSON: {error}.", got=text) from error
+    if not isinstance(options, dict) or not set(options) <= known:
+        raise RequestError(
+            "request_option", f"The options are {text}; needed an object with some of {', '.join(sorted(known))}.",
+            got=text, needed=sorted(known),
+        )  # fmt: skip
+    return options
 
 
 def _answering(call: Callable[P, T]) -> Callable[P, T | str]:
@@ -123,15 +139,16 @@ class Bridge:
         )
 
     @_answering
-    def declare(self, tools_json: str, system: str = "") -> str:
-        """New tools, new conversation: {"type": "declared", "prefix_tokens", "prefix_seconds", "tools", "problem"}.
+    def declare(self, tools_json: str, system: str = "", options_json: str = "{}") -> str:
+        """New tools, new conversation: {"type": "declared", "prefix_tokens", "prefix_seconds", "tools", "contract",
+        "problem"}. Options: see DECLARE_OPTIONS.
 
         The text is shown to the model as it is; if it is no list of tools, none is declared and `problem` says why.
         With an error, the tools that were declared before stay.
         """
         self._open()
-        # The page shows what the model wrote; grammar and gates are Python's alone so far.
-        needle = Needle(self._model, tools_json, system, strict=False, contract="raw")
+        options = _options(options_json, DECLARE_OPTIONS)
+        needle = Needle(self._model, tools_json, system, strict=False, **options)
         if self._needle is not None:
             self._needle.close()
         self._needle = needle
@@ -141,6 +158,7 @@ class Bridge:
                 "prefix_tokens": needle.prefix_tokens,
                 "prefix_seconds": needle.prefix_seconds,
                 "tools": list(dict.fromkeys(tool.name for tool in needle.tools)),
+                "contract": needle.contract.name,
                 "problem": needle.problem.to_json() if needle.problem is not None else None,
             }
         )
@@ -149,16 +167,7 @@ class Bridge:
     def begin(self, text: str, options_json: str = "{}") -> Run:
         """A request, to be driven with Run.step. Options: see OPTIONS."""
         needle = self._declared()
-        try:
-            options = json.loads(options_json)
-        except ValueError as error:
-            raise RequestError("request_option", f"The options are not JSON: {error}.", got=options_json) from error
-        if not isinstance(options, dict) or not set(options) <= OPTIONS:
-            known = ", ".join(sorted(OPTIONS))
-            raise RequestError(
-                "request_option", f"The options are {options_json}; needed an object with some of {known}.",
-                got=options_json, needed=sorted(OPTIONS),
-            )  # fmt: skip
+        options = _options(options_json, OPTIONS)
         return Run(
             needle.stream(text, options.get("max_new_tokens", 512), probabilities=bool(options.get("probabilities")))
         )

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import __version__
+from .contract import CONTRACTS, DEFAULT
 from .errors import AreoleError, CoreError, RequestError, ToolsError
 
 MODEL_NAME = "needle3.cact"
@@ -51,6 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--system", default="", metavar="TEXT", help="facts, as text or a JSON object")
     ask.add_argument("--max-new-tokens", type=int, default=512, metavar="N", help="longest answer (default: 512)")
     ask.add_argument("--json", action="store_true", help="print the whole result, as the official engine shapes it")
+    ask.add_argument("--contract", default=DEFAULT, choices=tuple(CONTRACTS), help=f"rules (default: {DEFAULT})")
+    ask.add_argument("--explain", action="store_true", help="with --json: why calls and arguments were withheld")
     ask.set_defaults(run=_ask)
 
     embed = commands.add_parser("embed", help="a text as a vector", epilog=EXIT_CODES)
@@ -78,7 +81,7 @@ def _ask(args: argparse.Namespace) -> int:
     tools = _read_text(args.tools)
     with (
         Model.load(find_model(args.model), load_core(args.core)) as model,
-        Needle(model, tools, args.system, contract="raw") as needle,  # as the page does
+        Needle(model, tools, args.system, contract=args.contract, explain=args.explain) as needle,
     ):
         answer = needle.answer(args.request, args.max_new_tokens)
     print(envelope_text(answer.envelope) if args.json else _readable(answer.function_calls, answer.envelope))

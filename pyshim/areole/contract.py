@@ -111,6 +111,9 @@ CONTRACTS = {
 }  # fmt: skip
 
 
+DEFAULT = "areole"
+
+
 def contract_of(choice: str | Contract) -> Contract:
     """A contract by name, or itself. RequestError for a name that there is not."""
     if isinstance(choice, Contract):

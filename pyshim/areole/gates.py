@@ -11,7 +11,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import literal
 from .clauses import Clause, split
@@ -117,7 +117,10 @@ def apply(drafts: Sequence[Draft], context: Context) -> Outcome:
         [_restored(drafts[at]) for at in taken],
         None,
         confidence,
-        [*notes, *left_out, *reasons, *(reason for at in sorted(withheld) for reason in withheld[at])],
+        [
+            replace(reason, tool=drafts[reason.call].tool.name)
+            for reason in (*notes, *left_out, *reasons, *(item for at in sorted(withheld) for item in withheld[at]))
+        ],
     )
     if drafts and (contract.grounding or contract.negation):
         outcome.validation = _validation(

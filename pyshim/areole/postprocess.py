@@ -39,15 +39,17 @@ class Draft:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why something was withheld or changed. gate: the rule; call: which one, from 0; argument: the caller's name."""
+    """Why something was withheld or changed. gate: the rule; call: which one, from 0; argument: the caller's name;
+    tool: the caller's name of the call's tool, once the reason is part of an outcome."""
 
     gate: str
     call: int
     argument: str | None
     why: str
+    tool: str = ""
 
     def to_json(self) -> dict[str, object]:
-        return {"gate": self.gate, "call": self.call, "argument": self.argument, "why": self.why}
+        return {"gate": self.gate, "call": self.call, "tool": self.tool, "argument": self.argument, "why": self.why}
 
 
 def shape(schema: object, root: Schema, depth: int = _DEPTH) -> Schema:

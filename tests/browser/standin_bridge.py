@@ -25,15 +25,16 @@ class Bridge:
         self.names: list[str] = []
         self.system = ""
         self.declared = self.turns = 0
+        self.options: dict[str, Any] = {}
 
     def info(self) -> str:
         return json.dumps({"nbytes": self.nbytes, "name": self.name})
 
-    def declare(self, tools: str, system: str) -> str:
+    def declare(self, tools: str, system: str, options: str) -> str:
         if tools == "refuse":
             return error("tools_json", "The tools are not JSON.", got=tools)
         self.names = [tool["name"] for tool in json.loads(tools)]
-        self.system, self.turns = system, 0
+        self.system, self.turns, self.options = system, 0, json.loads(options)
         self.declared += 1
         return json.dumps({"type": "declared", "prefix_tokens": len(tools) + len(system)})
 
@@ -108,13 +109,17 @@ class Run:
             "error_code": None if good else "call_unparsable",
             "reason": None,
             "function_calls": self.calls if good else [],
-            "suppressed_calls": [],
+            "suppressed_calls": [{"name": "lock", "arguments": {"door": "<b>front</b>"}}] if self.text == "withhold" else [],
             "reasoning": "".join(delta for delta, phase in self.tokens if phase == "reasoning").strip(),
             "confidence": 0.6464,
             "prefill_tps": 812.5,
             "decode_tps": 243.1,
             "peak_ram_mb": 61.2,
         }
+        if self.bridge.options.get("explain"):
+            why = {"gate": "negation", "call": 0, "tool": "lock", "argument": "door", "why": "the request <i>forbids</i> it"}
+            reasons = [why] if self.text == "withhold" else []
+            envelope["areole"] = {"contract": self.bridge.options.get("contract"), "reasons": reasons}
         answer = {
             "type": "result",
             "json": json.dumps(envelope),

@@ -33,7 +33,8 @@ def page(lab: Headless) -> Iterator[Page]:
     view.emulate_media(color_scheme="light", reduced_motion="no-preference")
     view.set_viewport_size({"width": 1280, "height": 800})
     view.get_by_role("button", name="Smart home").click()
-    for editor in ("#tools-editor", "#facts-editor"):
+    view.locator("#contract").select_option("areole")
+    for editor in ("#tools-editor", "#facts-editor", "#rules-editor"):
         view.locator(editor).evaluate("(details) => { details.open = false; }")
     yield view
     assert lab.console_errors == []
@@ -115,6 +116,37 @@ def test_no_call_and_an_unusable_answer_are_told_apart(page: Page) -> None:
     expect(alert).to_contain_text("The model wrote no valid call.")
     expect(alert).to_contain_text("call_unparsable")
     expect(page.locator("#writing")).to_be_visible()
+
+
+def test_what_was_withheld_is_shown_with_its_reason(page: Page) -> None:
+    ask(page, "withhold")
+    held = page.locator(".call.withheld")
+    expect(held).to_contain_text("lock")
+    expect(held).to_contain_text("<b>front</b>")
+    reasons = page.get_by_role("list", name="What the rules withheld or changed").get_by_role("listitem")
+    expect(reasons).to_have_count(1)
+    expect(reasons).to_contain_text("lock.door: the request <i>forbids</i> it")
+    expect(reasons).to_contain_text("negation")
+    assert page.locator("#answer i, #answer b").count() == 0
+    expect(page.get_by_role("status")).to_contain_text("Withheld: lock.")
+    ask(page, "hello")
+    expect(held).to_have_count(0)
+    expect(page.locator("#reasons")).to_be_hidden()
+
+
+def test_the_contract_is_chosen_in_the_page(page: Page, lab: Headless, open_page: Opener) -> None:
+    choice = page.locator("#contract")
+    expect(choice).to_have_value("areole")
+    page.locator("#rules-editor").evaluate("(details) => { details.open = true; }")
+    choice.select_option("raw")
+    expect(page.locator("#contract-note")).to_have_text("What the model writes, unchecked.")
+    ask(page, "hello")
+    expect(page.locator("#envelope")).to_contain_text('"contract": "raw"')
+    choice.select_option("areole")
+    ask(page, "hello")
+    expect(page.locator("#envelope")).to_contain_text('"contract": "areole"')
+    other = open_page(lab, query="?contract=needle")
+    expect(other.locator("#contract")).to_have_value("needle")
 
 
 def test_errors_are_alerts_and_the_next_request_works(page: Page) -> None:
@@ -283,7 +315,8 @@ def test_landmarks_headings_and_labels(page: Page) -> None:
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
-    for editor in ("#tools-editor", "#facts-editor"):
+    view.locator("#contract").select_option("areole")
+    for editor in ("#tools-editor", "#facts-editor", "#rules-editor"):
         page.locator(f"{editor} > summary").click()
     for label in ("Request", "Tool declarations, a JSON list", "System facts"):
         expect(page.get_by_role("textbox", name=label, exact=True)).to_have_count(1)

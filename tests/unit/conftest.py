@@ -8,4 +8,4 @@ import pytest
 @pytest.fixture
 def raw_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents answer with what the model wrote, for tests whose models write a script and not an answer."""
-    monkeypatch.setattr("areole.agent.DEFAULT_CONTRACT", "raw")
+    monkeypatch.setattr("areole.agent.DEFAULT", "raw")
