@@ -25,15 +25,17 @@ from .evidence import Evidence
 from .gates import Context, Outcome, Steered, apply
 from .model import Model, unit
 from .past import Past, past_segments
-from .postprocess import Draft, Reason
+from .postprocess import Draft, Reason, choices_of
 from .prefixes import PrefixCache
 from .prompt import Segment, prefix_segments, render_tools, system_line, tool_result, tool_turn, user_turn
 from .results import MAX_TURNS, Result, RunResult
 from .sharing import LONG_CONVERSATION, dated_facts, shared_model, warn_long_conversation
+from .sorting import sorts
 from .waiting import AsyncStream, Pieces
 
 if TYPE_CHECKING:
     from .grammar import Grammar
+    from .guide import Guide
     from .running import Ask
     from .tools import Tool
 
@@ -196,6 +198,8 @@ class Needle:
         self.tools = rendered.declared
         self.problem = rendered.problem
         self._parser = CallParser(rendered.declared)
+        self._choices = choices_of(rendered.declared)
+        self._sorts = self.contract.sorting and sorts(rendered.declared)
         tokenizer = model.tokenizer
         prefix = [tokenizer.bos, *tokenizer.encode_segments(prefix_segments(system, rendered, forgeable=forgeable))]
         self.prefix_tokens = len(prefix)
@@ -384,14 +388,26 @@ class Needle:
         self._earlier = (*self._earlier, *(one.said for one in turns))
         return count
 
-    def _constraint(self, text: str, tool_choice: str) -> Constraint | None:
+    def _guide(self, request: str, earlier: tuple[str, ...]) -> Guide | None:
+        """What the request has to say about the calls while they are written, if the contract lets it."""
+        if not self.contract.offers:
+            return None
+        from .guide import Guide
+        from .offers import Offers
+
+        return Guide(Offers(self.tools, Evidence(request, self._facts, earlier)), single=self._sorts)
+
+    def _constraint(self, text: str, tool_choice: str, is_result: bool) -> Constraint | None:
         """What decides the tokens of a request's calls; a grammar is compiled once for each `tool_choice`.
 
         `tool_choice`: "auto", "none" (no call), "required" (at least one), or the name of the tool to call.
         """
         if tool_choice == "auto" and not self.contract.grammar:
             return None
-        constraint = self._grammar(tool_choice).start(text)
+        request, earlier = self._request(text, is_result)
+        if tool_choice == "auto" and not is_result and self._sorts:
+            tool_choice = "required"
+        constraint = self._grammar(tool_choice).start(self._guide(request, earlier))
         if self.contract.said_values:
             from .said import SaidConstraint
 
@@ -432,7 +448,7 @@ class Needle:
         if max_new_tokens <= 0:
             return Stream(iter([self._nothing()]), None)
         segments, is_result = self._turn_segments(text)
-        constraint = self._constraint(text, tool_choice)
+        constraint = self._constraint(text, tool_choice, is_result)
         turn = self._conversation.turn(
             segments,
             max_new_tokens=max_new_tokens,
@@ -549,16 +565,25 @@ class Needle:
             known = starts[place] if place < len(starts) else {}
             first = {name: _chance(turn, offset) for name, offset in known.items()}
             drafts.append(Draft(call.tool, dict(call.arguments), first))
-        request = self._earlier[-1] if is_result and self._earlier else text
+        request, earlier = self._request(text, is_result)
         steered = getattr(constraint, "steered", ())
         context = Context(
             self.contract,
-            Evidence(request, self._facts, (*self._earlier, text) if is_result else self._earlier),
+            Evidence(request, self._facts, earlier),
             turn.confidence,
             turn.reasoning,
             tuple(Steered(item.call, item.path, item.wanted, item.given) for item in steered),
+            len(self.tools) == 1,
+            self._sorts,
+            self._choices,
         )
         return apply(drafts, context)
+
+    def _request(self, text: str, is_result: bool) -> tuple[str, tuple[str, ...]]:
+        """What a turn is an answer to, and what was said before it; a result of calls belongs to their request."""
+        if is_result and self._earlier:
+            return self._earlier[-1], (*self._earlier, text)
+        return text, self._earlier
 
     def _calls_of(self, turn: Turn) -> list[ReadCall]:
         """A finished turn's calls; of one that the budget cut off, those that are whole."""

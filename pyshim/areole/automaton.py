@@ -75,6 +75,10 @@ class Words:
     def shortest(self) -> bytes:
         return min((self.texts[i][self.at :] for i in range(self.low, self.high)), key=lambda text: (len(text), text))
 
+    @property
+    def sole(self) -> int | None:
+        return shared(self.texts, self.low, self.high, self.at)
+
     def step(self, byte: int) -> Words | None:
         if byte not in self._next:
             low, high = narrowed(self.texts, self.low, self.high, self.at, byte)
@@ -90,6 +94,12 @@ def narrowed(texts: Sequence[bytes], low: int, high: int, at: int, byte: int) ->
 
     places = range(low, high)
     return low + bisect_left(places, byte, key=following), low + bisect_left(places, byte + 1, key=following)
+
+
+def shared(texts: Sequence[bytes], low: int, high: int, at: int) -> int | None:
+    """The byte at `at` of the sorted texts low..high, if all have the same."""
+    first, last = texts[low], texts[high - 1]
+    return first[at] if at < len(first) and at < len(last) and first[at] == last[at] else None
 
 
 class Stack:
@@ -132,6 +142,10 @@ class Frame:
     def shortest(self, machine: Automaton) -> bytes:
         raise NotImplementedError
 
+    def sole(self, machine: Automaton) -> int | None:
+        """The only byte that can come next; None if there are several, or it is not easily told."""
+        return None
+
 
 class Scalar(Frame):
     """A string, a number, or one of some values. `kind` is "" where nothing but JSON's own rules hold."""
@@ -155,6 +169,9 @@ class Scalar(Frame):
     def shortest(self, machine: Automaton) -> bytes:
         return self.lexeme.shortest
 
+    def sole(self, machine: Automaton) -> int | None:
+        return self.lexeme.sole if isinstance(self.lexeme, Words) and not self.final else None
+
 
 @dataclass(frozen=True, slots=True)
 class Exactly(Frame):
@@ -170,6 +187,9 @@ class Exactly(Frame):
 
     def shortest(self, machine: Automaton) -> bytes:
         return bytes([self.byte]) + (self.after.shortest(machine) if self.after is not None else b"")
+
+    def sole(self, machine: Automaton) -> int | None:
+        return self.byte
 
 
 class RecordShape:
@@ -264,6 +284,13 @@ class InRecord(Frame):
                 parts.append(key + b":" + machine.least(shape.others, False))
         return (b"," if parts and count else b"") + b",".join(parts) + b"}"
 
+    def sole(self, machine: Automaton) -> int | None:
+        shape = self.shape
+        more = shape.allowed(self.used, self.count) or shape.more(self.used, self.count)
+        if shape.may_close(self.used, self.count):
+            return None if more else CLOSE
+        return COMMA if self.count else QUOTE
+
 
 @dataclass(frozen=True, slots=True)
 class BeforeKey(Frame):
@@ -283,6 +310,9 @@ class BeforeKey(Frame):
             regexes = machine.regexes
             out.append(machine.push(OtherKey(record, regexes.cat(regexes.anything, regexes.quote), b'"'), rest))
         return out
+
+    def sole(self, machine: Automaton) -> int | None:
+        return QUOTE
 
     def shortest(self, machine: Automaton) -> bytes:
         stacks = self.step(machine, machine.end, QUOTE)
@@ -313,6 +343,9 @@ class InKey(Frame):
             return [machine.push(InKey(self.record, self.allowed, low, high, self.at + 1), rest)]
         place = places[low]
         return machine.enter(shape.nodes[place], machine.push(self._after(place), rest), shape.ordered)
+
+    def sole(self, machine: Automaton) -> int | None:
+        return shared(self.record.shape.table(self.allowed)[0], self.low, self.high, self.at)
 
     def shortest(self, machine: Automaton) -> bytes:
         shape = self.record.shape
@@ -407,6 +440,23 @@ class InArray(Frame):
         items = [machine.least(item_of(node, i), self.canonical) for i in range(self.count, node.least)]
         return (b"," if items and self.count else b"") + b",".join(items) + b"]"
 
+    def sole(self, machine: Automaton) -> int | None:
+        if self.count >= self.node.least:
+            return None
+        return COMMA if self.count else self.first(machine)
+
+    def first(self, machine: Automaton) -> int | None:
+        """The byte with which an item must begin, if there is but one."""
+        stacks = machine.enter(item_of(self.node, self.count), machine.end, self.canonical)
+        frame = stacks[0].frame if len(stacks) == 1 else None
+        if (
+            isinstance(frame, Scalar)
+            and frame.kind in ("", "string")
+            and machine.least(self.node.items, False)[:1] == b'"'
+        ):
+            return QUOTE
+        return frame.sole(machine) if frame is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class InUnique(Frame):
@@ -488,6 +538,9 @@ class InChoice(Frame):
             return [machine.push(InChoice(choice, low, high, self.at + 1), rest)]
         return machine.enter(choice.nodes[low], machine.push(Exactly(choice.ending, None), rest), False)
 
+    def sole(self, machine: Automaton) -> int | None:
+        return shared(self.choice.texts, self.low, self.high, self.at)
+
     def shortest(self, machine: Automaton) -> bytes:
         choice, places = self.choice, range(self.low, self.high)
         if len(places) > MAX_COMPARED:  # not worth reading all those shapes for
@@ -552,6 +605,17 @@ class State:
             after = [new for stack in self.stacks for new in stack.step(self.machine, byte)]
             found = self._next[byte] = self.machine.state(after)
             return found
+
+    def sole(self, *, filled: bool = False) -> int | None:
+        """The only byte that can come next; None if there are several. `filled`: a list that is open here must have an
+        item, whatever its schema says."""
+        if len(self.stacks) != 1:
+            return None
+        (stack,) = self.stacks
+        frame = stack.frame
+        if filled and isinstance(frame, InArray) and not frame.count:
+            return frame.first(self.machine)
+        return frame.sole(self.machine) if frame is not None else None
 
     def feed(self, text: bytes) -> State | None:
         state: State | None = self

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 _CUE = re.compile(
     r"\b(?:do\s?n[o']?t|do not|don['’]?t|does not|doesn['’]?t|should not|shouldn['’]?t|must not|mustn['’]?t|never"
-    r"|avoid|refrain from|no need to|not|without|rather than|instead of|no longer)\b",
+    r"|avoid|refrain from|no need to|not|without|rather than|instead of|no longer)\b"
+    r"|\bleave\b(?=[^,.;!?]*\b(?:alone|untouched|as (?:it is|they are|is))\b)|(?<=and )no(?= \w)|(?<=but )no(?= \w)"
+    r"|(?<=so )no(?= \w)",
     re.I,
 )
 _BACK = re.compile(
@@ -34,6 +36,8 @@ _STOP = re.compile(
     r"|\b(?:but|instead(?! of)|however|though|although|because|since|just|only|rather(?! than)|then)\b",
     re.I,
 )
+_PLACED = re.compile(_STOP.pattern + r"|\b(?:as|on|for|at|in|to|with|from|by)\b", re.I)
+"""What ends "instead of .." as well: it is about one thing."""
 _JOIN = re.compile(r"\b(?:and|plus|also|then)\b|[,;]|[.!?](?=\s|$)", re.I)
 
 
@@ -74,7 +78,8 @@ def split(text: str, quoted: tuple[tuple[int, int], ...] = ()) -> list[Clause]:
         return [Clause(0, len(text), True)]
     forbidden: list[tuple[int, int]] = []
     for start, end in filter(meant, cue_spans(text)):
-        stop = next((m.start() for m in _STOP.finditer(text, end) if meant(m.span())), len(text))
+        ends = _PLACED if text[start:end].lower() in ("instead of", "rather than") else _STOP
+        stop = next((m.start() for m in ends.finditer(text, end) if meant(m.span())), len(text))
         if forbidden and start < forbidden[-1][1]:
             continue
         forbidden.append((start, stop))

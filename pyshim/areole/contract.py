@@ -22,6 +22,10 @@ class Contract:
     """The call can only be what the declared schemas allow."""
     said_values: bool = False
     """An enum's value that the request says is written, whatever the model would write."""
+    offers: bool = False
+    """Where the request says values that a required argument can have, one of these is written."""
+    sorting: bool = False
+    """A tool that only sorts always answers: a message to it need not ask for anything."""
     exact_ranges: bool = False
     """Bounds hold digit by digit, which can cut a number off or leave nothing to write."""
     forgeable: bool = False
@@ -104,9 +108,9 @@ CONTRACTS = {
         floor=True, doubt=True, objects_doubted=True, grounding=True, negation=True,
     ),
     "areole": Contract(
-        "areole", grammar=True, capitals=True, number_format=True, clock_dates=True, switch_words=True,
-        drop_unsupported=True, duplicates=True, floor=True, doubt=True, schema=True, grounding=True, relevance=True,
-        steering=True, negation=True,
+        "areole", grammar=True, offers=True, sorting=True, capitals=True, number_format=True, clock_dates=True,
+        switch_words=True, drop_unsupported=True, duplicates=True, floor=True, doubt=True, schema=True,
+        grounding=True, relevance=True, steering=True, negation=True,
     ),
 }  # fmt: skip
 

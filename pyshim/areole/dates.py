@@ -32,6 +32,7 @@ _PATTERNS = tuple(
         r"(?P<after>the )?day after tomorrow",
         r"(?P<before>the )?day before yesterday",
         r"(?P<word>today|tonight|tomorrow|yesterday)",
+        r"(?:on|by|until|till|before|after|from|since|due|\w+day,) the (?P<monthday>\d{1,2})(?:st|nd|rd|th)",
         rf"in (?P<count>{_COUNT}) (?P<unit>day|week)s?",
         rf"(?P<next>next |this |coming |on )?(?P<weekday>{_DAY})",
     )
@@ -40,11 +41,17 @@ _PATTERNS = tuple(
 
 @dataclass(frozen=True)
 class Named:
-    """A day that a text names, and where: text[start:end]."""
+    """A day that a text names, and where: text[start:end]. `past`: the same day a year before, where the text says no
+    year and the day could be that one."""
 
     day: date
     start: int
     end: int
+    past: date | None = None
+
+    @property
+    def options(self) -> tuple[date, ...]:
+        return (self.day,) if self.past is None else (self.day, self.past)
 
 
 def today_of(facts: str) -> date | None:
@@ -65,13 +72,13 @@ def named_days(text: str, today: date | None, *, counted: bool = True) -> list[N
     found: list[Named] = []
     for pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            if not counted and match.groupdict().get("count"):
+            if not counted and (match.groupdict().get("count") or match.groupdict().get("monthday")):
                 continue
             if any(match.start() < other.end and other.start < match.end() for other in found):
                 continue
             day = _day_of(match, today)
             if day is not None:
-                found.append(Named(day, match.start(), match.end()))
+                found.append(Named(day, match.start(), match.end(), _past(match, day)))
     return sorted(found, key=lambda item: item.start)
 
 
@@ -93,8 +100,27 @@ def _day_of(match: re.Match[str], today: date | None) -> date | None:
     if groups.get("count"):
         number = _COUNTS.get(groups["count"].lower()) or int(groups["count"])
         return today + timedelta(number * (7 if groups["unit"].lower() == "week" else 1))
+    if groups.get("monthday"):
+        return _next_on(int(groups["monthday"]), today)
     ahead = (_index(DAYS, groups["weekday"]) - today.weekday()) % 7 or 7
     return today + timedelta(ahead)
+
+
+def _next_on(day: int, today: date) -> date | None:
+    """The next day with that number in its month, today included."""
+    year, month = today.year, today.month
+    for _ in range(12):
+        found = _real(year, month, day)
+        if found is not None and found >= today:
+            return found
+        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
+    return None
+
+
+def _past(match: re.Match[str], day: date) -> date | None:
+    groups = match.groupdict()
+    yearless = (groups.get("m1") and not groups["y1"]) or (groups.get("m2") and not groups["y2"])
+    return _real(day.year - 1, day.month, day.day) if yearless else None
 
 
 def _in_year(month: int, day: int, year: str | None, today: date | None) -> date | None:

@@ -7,13 +7,16 @@ what in a schema's own description stands for an enum's value. Decides nothing a
 from __future__ import annotations
 
 import math
+import os.path
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .dates import ISO, Named, named_days, today_of
+from . import codes
+from .clauses import split
+from .dates import DAYS, ISO, MONTHS, Named, named_days, today_of
 from .names import snake_case
 
 Schema = Mapping[str, object]
@@ -25,6 +28,9 @@ _DIGITS = re.compile(
 )
 
 
+_PIECE = re.compile(r"[,;]\s|[.!?](?=\s|$)|\b(?:and|plus|then)\b", re.I)
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
@@ -33,7 +39,7 @@ _BELOW_TWENTY = """zero one two three four five six seven eight nine ten eleven 
 seventeen eighteen nineteen"""
 _ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
 _PLACES = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
-_SMALL = {word: at for at, word in enumerate(_words(_BELOW_TWENTY))}
+_SMALL = {word: at for at, word in enumerate(_words(_BELOW_TWENTY))} | {"none": 0}
 _TENS = {word: 10 * at for at, word in enumerate(_words(_ROUND), 2)}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 1_000_000, "dozen": 12, "grand": 1000}
 _ORDINALS = {word: at for at, word in enumerate(_words(_PLACES), 1)}
@@ -45,7 +51,7 @@ _LEAST = frozenset(_words("min minimum minimal lowest quietest dimmest coldest")
 _SAYING_NOTHING = """a an the this that these those it its i me my mine we us our you your he she him her his they them
 their to of in on at by for from with and or as is are am be was were do does did please some any something anything
 whatever someone anyone somewhere one ones thing things so up down out off now here there what which who when where how
-can could would will shall should want need like just"""
+can could would will shall should want need like just think guess suppose i'd i'll i'm i've you'd you'll"""
 STOP = frozenset(_words(_SAYING_NOTHING))
 """Words that say nothing about a value."""
 
@@ -62,7 +68,7 @@ def stem(word: str) -> str:
         word = word[:-2]
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
-    for ending in ("ing", "ers", "er", "ed", "es", "s"):
+    for ending in ("ing", "ers", "er", "ed", "es", "ly", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not (ending == "s" and word.endswith("ss")):
             word = word[: -len(ending)]
             if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
@@ -77,7 +83,7 @@ for _dimension, _table in {
         "ms millisecond": 0.001, "s sec second": 1, "min minute": 60, "h hr hour": 3600, "d day": 86400,
         "w wk week": 604800,
     },
-    "mass": {"mg milligram": 0.001, "g gram gramme": 1, "kg kilo kilogram": 1000},
+    "mass": {"mg milligram": 0.001, "g gram gramme": 1, "kg kilo kilogram": 1000, "tonne ton": 1_000_000},
     "length": {
         "mm millimeter millimetre": 0.001, "cm centimeter centimetre": 0.01, "meter metre": 1,
         "km kilometer kilometre": 1000,
@@ -153,7 +159,32 @@ def quantities(text: str) -> list[Quantity]:
         if unit == "pm" and 1 <= value < 12:
             out.append(Quantity(value + 12, match.start(), match.end(), "", match["body"]))
     out += _in_words(words)
-    return sorted(out, key=lambda item: item.start)
+    return _compound(sorted(out, key=lambda item: item.start), text)
+
+
+def _compound(items: list[Quantity], text: str) -> list[Quantity]:
+    """With "an hour and ten minutes" or "1 h 30 min" as one quantity, in the smaller unit."""
+    out: list[Quantity] = []
+    for item in items:
+        last = out[-1] if out else None
+        mine, theirs = _UNITS.get(item.unit), _UNITS.get(last.unit) if last is not None else None
+        if (
+            last is not None
+            and mine is not None
+            and theirs is not None
+            and mine[0] == theirs[0]
+            and mine[1] < theirs[1]
+        ):
+            between = [word for word in words_of(text[last.end : item.start]) if word.fold != "and"]
+            if all(word.stem == last.unit for word in between):
+                whole = last.value * theirs[1] / mine[1] + item.value
+                out[-1] = Quantity(whole, last.start, item.end, item.unit, "")
+                continue
+        out.append(item)
+    return out
+
+
+_POINTING = frozenset({"the", "this", "that", "which", "another", "each", "every", "any", "no", "other"})
 
 
 def _in_words(words: Sequence[Word]) -> list[Quantity]:
@@ -167,6 +198,9 @@ def _in_words(words: Sequence[Word]) -> list[Quantity]:
         start = at
         if at and words[at - 1].fold in _NEGATIVE:
             value, start = -value, at - 1
+        if end - start == 1 and words[start].fold == "one" and start and words[start - 1].fold in _POINTING:
+            at = end  # "the one in bay B"
+            continue
         follow = [word.stem for word in words[end : end + 3] if word.fold not in ("a", "an", "of")]
         unit = follow[0] if follow else ""
         rest = [word.fold for word in words[end + 1 : end + 4]]
@@ -224,6 +258,12 @@ def _read_number(words: Sequence[Word], at: int) -> tuple[int, float | None]:
             break
         seen = True
         end += 1
+    if seen:
+        rest = [word.fold for word in words[end : end + 3]]
+        if rest[:2] in (["and", "a"], ["and", "one"]) and rest[2:] and rest[2] in _PARTS:
+            return end + 3, total + part + _PARTS[rest[2]]
+        if rest[:1] == ["quarters"] and total + part in (1, 3):
+            return end + 1, (total + part) / 4
     return (end, total + part) if seen else (at, None)
 
 
@@ -264,12 +304,42 @@ class Evidence:
         return frozenset(word.stem for word in self.words)
 
     @cached_property
+    def meant(self) -> Evidence:
+        """The request without the clauses that forbid."""
+        text = self.text
+        for clause in split(text):
+            if clause.negated:
+                text = text[: clause.start] + " " * (clause.end - clause.start) + text[clause.end :]
+        return Evidence(text, self.facts)
+
+    @property
+    def meant_words(self) -> tuple[Word, ...]:
+        return self.meant.words
+
+    @cached_property
     def quantities(self) -> list[Quantity]:
         return [item for text in (self.text, *self.earlier) for item in quantities(text)]
 
     @cached_property
     def own_quantities(self) -> list[Quantity]:
         return quantities(self.text)
+
+    @cached_property
+    def countable(self) -> list[Quantity]:
+        """Numbers that count something: not parts of codes, days or times of day."""
+        text = self.text
+        spans = [m.span() for m in ISO.finditer(text)] + [m.span() for m in re.finditer(r"\d{1,2}:\d{2}\S*", text)]
+        spans += [(day.start, day.end) for day in named_days(text, today_of(self.facts))]
+        out = []
+        for item in quantities(text):
+            before, after = text[max(0, item.start - 2) : item.start], text[item.end : item.end + 2]
+            code = before[-1:].isalnum() or (before[-1:] in tuple("-_/#.:@") and before[:1].isalnum())
+            code = code or re.match(r"[-_/:@]\d", after) is not None
+            zeros = len(item.written) > 1 and item.written[0] == "0" and item.written[1] != "."
+            inside = any(start < item.end and item.start < end for start, end in spans)
+            if not (code or zeros or inside):
+                out.append(item)
+        return out
 
     @cached_property
     def today(self) -> object:
@@ -292,6 +362,56 @@ class Evidence:
             return True
         close = squeezed(phrase)
         return len(close) >= 4 and any(close in text for _, text in self._sources)
+
+    def writes(self, phrase: str) -> bool:
+        """Whether the request itself has the phrase as it is, plurals aside."""
+        wanted = [_singular(word.fold) for word in words_of(phrase)]
+        return bool(wanted) and _contains([_singular(word.fold) for word in self.words], wanted)
+
+    def writes_closely(self, phrase: str) -> bool:
+        """Whether the request has the phrase, blanks and punctuation aside: `e-bike` for `ebike`."""
+        close = squeezed(phrase)
+        return len(close) >= 4 and close in squeezed(self.text)
+
+    def names_code(self, value: str) -> bool:
+        """Whether the request says what a standard code of money or a language stands for."""
+        return codes.said(value, fold(self.text), frozenset(word.fold for word in self.words))
+
+    def hints_at(self, phrase: str) -> bool:
+        """Whether the request has each word of the phrase in another form, or as the beginning of a longer word."""
+        wanted = [word for word in words_of(phrase) if word.fold not in STOP]
+        return bool(wanted) and all(
+            any(word.stem == said.stem or _alike(word.fold, said.fold) for said in self.words) for word in wanted
+        )
+
+    def one_of(self, name: str) -> bool:
+        """Whether the request has "a" or "an" before the name of a count: "a dog" for `dogs`."""
+        last = name_words(name)[-1:]
+        return any(
+            a.fold in ("a", "an") and (b.stem,) == last for a, b in zip(self.words, self.words[1:], strict=False)
+        )
+
+    def speaks_of(self, name: str, schema: Schema) -> bool:
+        """Whether the request has a word of a property's name or description."""
+        described = schema.get("description")
+        told = [word.stem for word in words_of(described)] if isinstance(described, str) else []
+        return bool(telling([*name_words(name), *told]) & self.stems)
+
+    def pieces(self, texts: Sequence[str]) -> list[tuple[int, int]]:
+        """The pieces of the request, from one comma or "and" to the next, in which these texts stand."""
+        text, out = self.text, []
+        for value in texts:
+            found = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.I) if value.strip() else None
+            if found is not None:
+                starts = [match.end() for match in _PIECE.finditer(text, 0, found.start())]
+                after = _PIECE.search(text, found.end())
+                out.append((starts[-1] if starts else 0, after.start() if after else len(text)))
+        return out
+
+    def beside(self, texts: Sequence[str]) -> Evidence | None:
+        """What the request says in the pieces of these texts; None if it has none of them."""
+        found = self.pieces(texts)
+        return Evidence("; ".join(self.text[start:end] for start, end in found)) if found else None
 
     def has_words(self, phrase: str) -> bool:
         """Whether each word of the phrase that says something is there in some form, numbers in words included."""
@@ -341,6 +461,8 @@ class Evidence:
             fraction = item.unit in ("percent", "pct") and isinstance(small, (int, float)) and small <= 1
             if fraction and math.isclose(item.value / 100, value):
                 return True
+        if value == 1 and self.one_of(name):
+            return True
         folds = {word.fold for word in self.words}
         low, high = schema.get("minimum"), schema.get("maximum")
         if folds & _MOST and high == value or folds & _LEAST and low == value:
@@ -364,7 +486,8 @@ class Evidence:
 
     def supports_choice(self, value: str, schema: Schema) -> bool:
         """Whether an enum's value is said, or what the schema's own description puts beside it is."""
-        if self.says(value.replace("_", " ")) or self.has_words(value.replace("_", " ")):
+        phrase = value.replace("_", " ")
+        if self.says(phrase) or self.has_words(phrase) or self.hints_at(phrase) or self.names_code(value):
             return True
         others = schema.get("enum")
         rivals = [str(item) for item in others if item != value] if isinstance(others, list) else []
@@ -384,6 +507,22 @@ class Evidence:
         stops += [m.start() for m in [re.search(r"[.;)]", rest)] if m]
         segment = rest[: min(stops)] if stops else rest
         return any(word.stem in self.stems for word in words_of(segment) if word.fold not in STOP)
+
+
+_CALENDAR = frozenset((*DAYS, *MONTHS))
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two words begin the same, with most of the shorter one: `urinalysis` and `urine`."""
+    shorter, longer = sorted((one, other), key=len)
+    if len(shorter) == 3:
+        return longer.startswith(shorter) and longer in _CALENDAR
+    same = len(os.path.commonprefix((shorter, longer)))
+    return same >= 4 and same >= (0.8 if same == 4 else 0.75) * len(shorter)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def squeezed(text: str) -> str:
@@ -413,8 +552,42 @@ def clock_times(text: str) -> set[tuple[int, int]]:
         elif half.startswith("a") and hour == 12:
             hour = 0
         out.add((hour, minute))
+    out |= _spoken_times(text)
     folds = {word.fold for word in words_of(text)}
     return out | ({(12, 0)} if "noon" in folds else set()) | ({(0, 0)} if "midnight" in folds else set())
+
+
+_HOURS = {word: at for word, at in _SMALL.items() if 1 <= at <= 12} | {str(at): at for at in range(1, 13)}
+_HOUR = "|".join(_HOURS)
+_SPOKEN = re.compile(
+    rf"\b(?:(?P<part>half|quarter|ten|twenty|five|twenty[- ]five) (?P<side>past|to|after|before) )?(?P<hour>{_HOUR})\b"
+    r"(?P<clock> ?o['’]?clock)?(?: (?:in the|this|tomorrow|every|on \w+) ?(?P<time>morning|afternoon|evening|night)"
+    r"| (?P<half>[ap]\.?m)\b| at (?P<night>night))?",
+    re.I,
+)
+_MINUTES = {"half": 30, "quarter": 15, "ten": 10, "twenty": 20, "five": 5, "twenty five": 25, "twenty-five": 25}
+
+
+def _spoken_times(text: str) -> set[tuple[int, int]]:
+    """Times in words: `half past ten in the morning`, `six o'clock`, `8 in the evening`."""
+    out = set()
+    for match in _SPOKEN.finditer(text):
+        time = (match["time"] or match["night"] or "").lower()
+        half = (match["half"] or "").lower()
+        if not (match["part"] or match["clock"] or time or half):
+            continue
+        hour, minute = _HOURS[match["hour"].lower()], _MINUTES.get((match["part"] or "").lower(), 0)
+        if (match["side"] or "").lower() in ("to", "before"):
+            hour, minute = (hour - 1) or 12, 60 - minute
+        late = time in ("afternoon", "evening", "night") or half.startswith("p")
+        if late and hour < 12:
+            hour += 12
+        elif hour == 12 and (time == "morning" or half.startswith("a") or time == "night"):
+            hour = 0
+        out.add((hour, minute))
+        if hour < 12 and not (time or half) and (match["part"] or match["clock"]):
+            out.add((hour + 12, minute))  # "half past one" may be either
+    return out
 
 
 def telling(stems: Iterable[str]) -> frozenset[str]:

@@ -17,7 +17,20 @@ from . import literal
 from .clauses import Clause, split
 from .contract import Contract
 from .errors import CallParseError
-from .evidence import Evidence, fold, name_words, number_text, quantities, stem, telling, words_of
+from .evidence import (
+    STOP,
+    Evidence,
+    Quantity,
+    Schema,
+    fold,
+    name_words,
+    number_text,
+    quantities,
+    stem,
+    telling,
+    unit_of,
+    words_of,
+)
 from .postprocess import (
     Draft,
     Reason,
@@ -61,6 +74,16 @@ class Context:
     head: float
     reasoning: str = ""
     steered: tuple[Steered, ...] = ()
+    alone: bool = False
+    """Whether only one tool is declared."""
+    sorting: bool = False
+    """Whether that tool only sorts: see sorting.py."""
+    choices: tuple[object, ...] = ()
+    """The values of all enums of the declared tools' arguments."""
+
+    def is_class(self, draft: Draft, path: str) -> bool:
+        """Whether an argument is the class that a message was sorted into."""
+        return self.sorting and path in required(draft.tool)
 
 
 @dataclass
@@ -89,7 +112,9 @@ def apply(drafts: Sequence[Draft], context: Context) -> Outcome:
     contract, evidence = context.contract, context.evidence
     values = [_value_texts(draft) for draft in drafts]
     notes = polish(drafts, evidence, contract)
-    left_out = drop_unsupported(drafts, evidence, contract) if contract.drop_unsupported else []
+    left_out = (
+        drop_unsupported(drafts, evidence, contract, sure=context.head >= SURE) if contract.drop_unsupported else []
+    )
     doubled = duplicates(drafts, evidence, parts=not contract.literal) if contract.duplicates else []
     reasons = [Reason("duplicates", at, None, "it repeats an earlier call") for at in doubled]
     withheld: dict[int, list[Reason]] = {}
@@ -103,11 +128,14 @@ def apply(drafts: Sequence[Draft], context: Context) -> Outcome:
         if reason.call not in doubled:
             withheld.setdefault(reason.call, []).append(reason)
     confidence = confidence_of(drafts, context)
+    echoing = {one.call for one in left_out if one.why.endswith("repeats another argument")}
     if contract.floor and drafts:
         level = confidence if contract.by_turn else context.head
         if level < FLOOR:
             why = f"the confidence is {level:.4f}, below {FLOOR}"
             for at in range(len(drafts)):
+                if not contract.by_turn and at not in echoing and _plain(drafts[at], context):
+                    continue
                 withheld.setdefault(at, []).append(Reason("floor", at, None, why))
     kept = [at for at in range(len(drafts)) if at not in doubled]
     taken = [at for at in kept if at in withheld or (contract.by_turn and withheld)]
@@ -127,6 +155,42 @@ def apply(drafts: Sequence[Draft], context: Context) -> Outcome:
             [drafts[at] for at in (kept if contract.by_turn else returned or taken)], context
         )
     return outcome
+
+
+def _plain(draft: Draft, context: Context) -> bool:
+    """Whether a call is the request's own words: it has a word of the tool's name (or there is no other tool), and says
+    every value."""
+    evidence, root = context.evidence, draft.tool.schema or {}
+    if context.sorting:
+        return True
+    spoken = bool(context.alone or telling(name_words(draft.tool.exposed)) & evidence.stems)
+    if not spoken and telling(word.stem for word in words_of(draft.tool.description)) & evidence.stems:
+        spoken = any(
+            "enum" in property_schema(draft.tool, name) for name in draft.arguments if name in required(draft.tool)
+        )
+    spoken = spoken or _telling_values(draft, context)
+    return (
+        spoken
+        and bool(draft.arguments)
+        and all(
+            support(name, value, property_schema(draft.tool, name), root, evidence) == "said"
+            for name, value in draft.arguments.items()
+        )
+    )
+
+
+def _telling_values(draft: Draft, context: Context) -> bool:
+    """Whether a call has two required values at least, and one of them has a digit or is another tool's in no case."""
+    needed = [name for name in draft.arguments if name in required(draft.tool)]
+    if len(needed) < 2:
+        return False
+    for name in needed:
+        value = draft.arguments[name]
+        if _is_number(value) or (isinstance(value, str) and any(char.isdigit() for char in value)):
+            return True
+        if "enum" in property_schema(draft.tool, name) and context.choices.count(value) == 1:
+            return True
+    return False
 
 
 def confidence_of(drafts: Sequence[Draft], context: Context) -> float:
@@ -239,7 +303,10 @@ def _grounding(drafts: Sequence[Draft], context: Context) -> list[Reason]:
         for name, value in draft.arguments.items():
             inside = property_schema(draft.tool, name)
             verdict = support(name, value, inside, root, context.evidence)
-            if verdict == "said":
+            if name in required(draft.tool) and _says_nothing(draft, name, value, inside, context):
+                out.append(Reason("grounding", at, original(draft.tool, name), f"{_shown(value)} is no value for it"))
+                continue
+            if verdict == "said" or context.is_class(draft, name):
                 continue
             rival = _rival(value, inside, context.evidence)
             if rival is not None:
@@ -250,6 +317,44 @@ def _grounding(drafts: Sequence[Draft], context: Context) -> list[Reason]:
                 where = original(draft.tool, name) + (path if path.startswith("[") else f".{path}" if path else "")
                 out.append(Reason("grounding", at, where, _unsupported(item)))
     return out
+
+
+def _says_nothing(draft: Draft, name: str, value: object, inside: Schema, context: Context) -> bool:
+    """Whether a required value is no value at all: a text that has only words of the tool's or the argument's name (who
+    asks to move a pallet has not said which), or something that the request says once and another argument has."""
+    if inside.keys() & {"const", "default"} or isinstance(value, (bool, dict, list)) or value is None:
+        return False
+    if isinstance(value, str) and "enum" not in inside:
+        words = [word for word in words_of(value) if word.fold not in STOP]
+        told = {*name_words(draft.tool.exposed), *name_words(name)}
+        if context.head < SURE and len(words) == 1 and value[:1].islower():
+            told |= {word.stem for word in words_of(draft.tool.description)}
+        if words and all(word.stem in told for word in words):
+            return True
+    others = [(key, item) for key, item in draft.arguments.items() if key != name and key in required(draft.tool)]
+    text = context.evidence.text
+    if isinstance(value, str):
+        twin = any(isinstance(item, str) and fold(item) == fold(value) for _, item in others)
+        once = len(re.findall(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.I)) == 1
+        if value.strip().isdigit():
+            said = [item for item in context.evidence.own_quantities if item.written == value.strip()]
+            return len(said) == 1 and any(_is_number(item) and item == said[0].value for _, item in others)
+        return twin and once and bool(context.evidence.meant_words) and list(draft.arguments).index(name) > 0
+    earlier = list(draft.arguments)[: list(draft.arguments).index(name)]
+    said = [item for item in context.evidence.quantities if item.value == value]
+    spread = {word.fold for word in context.evidence.words} & _SPREAD
+    return (
+        len(said) == 1
+        and not spread
+        and any(key in earlier and _is_number(item) and item == value for key, item in others)
+    )
+
+
+_SPREAD = frozenset({"both", "each", "every", "all", "same", "square", "squared", "equal", "equally", "everything"})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def relevance(drafts: Sequence[Draft], context: Context) -> list[Reason]:
@@ -286,7 +391,12 @@ def steering(drafts: Sequence[Draft], context: Context) -> list[Reason]:
     for item in context.steered:
         if item.call < len(drafts) and not _same(item.wanted, item.given):
             tool = drafts[item.call].tool
-            if _is_deed(item.wanted, drafts[item.call]):
+            draft = drafts[item.call]
+            if (
+                context.is_class(draft, item.path)
+                or _is_deed(item.wanted, draft)
+                or _harmless(item, drafts, context.evidence)
+            ):
                 continue
             name = re.split(r"[.\[]", item.path, maxsplit=1)[0]
             where = original(tool, name) + item.path[len(name) :]
@@ -301,7 +411,11 @@ def steering(drafts: Sequence[Draft], context: Context) -> list[Reason]:
             if isinstance(value, str) and "enum" not in inside:
                 continue
             thought = _thought(name, context.reasoning)
-            if len(thought) != 1 or support(name, value, inside, draft.tool.schema or {}, context.evidence) == "said":
+            if (
+                context.is_class(draft, name)
+                or len(thought) != 1
+                or support(name, value, inside, draft.tool.schema or {}, context.evidence) == "said"
+            ):
                 continue
             if _is_deed(thought[0], draft):
                 continue
@@ -309,6 +423,60 @@ def steering(drafts: Sequence[Draft], context: Context) -> list[Reason]:
                 why = f"the request says {thought[0]}, not {json.dumps(value, ensure_ascii=False)}"
                 out.append(Reason("steering", at, original(draft.tool, name), why))
     return out
+
+
+def _harmless(item: Steered, drafts: Sequence[Draft], evidence: Evidence) -> bool:
+    """Whether a value is the request's own, or was left out, and what the model had begun is no word of the request
+    that got lost."""
+    draft = drafts[item.call]
+    given, begun = _part_at(draft, item.path), fold(item.wanted.strip(' "'))
+    if given is not None and fold(str(given)).startswith(begun):
+        return True
+    name, inside, verdict = _leaf_at(draft, item.path, evidence)
+    if given is not None and verdict != "said":
+        return False
+    if isinstance(given, str) and "enum" not in inside:
+        return True
+    if given is None and "null".startswith(begun) or "none".startswith(begun):
+        return True
+    used = {word.stem for one in drafts for text in _value_texts(one) for word in words_of(text.replace("_", " "))}
+    counted = {value for one in drafts for value in _numbers(one)}
+    if any(char.isdigit() for char in begun):
+        unit = unit_of(name, inside)
+        same = isinstance(given, (int, float))
+        return not any(
+            quantity.written.startswith(begun)
+            and quantity.value not in counted
+            and not (same and quantity.means(float(given), unit))  # type: ignore[arg-type]
+            for quantity in evidence.own_quantities
+        )
+    return not any(
+        word.fold.startswith(begun) and word.fold not in STOP and word.stem not in used
+        for word in evidence.meant_words
+        if begun[:1].isalnum()
+    )
+
+
+def _part_at(draft: Draft, path: str) -> object:
+    """The part of a call's arguments at a path such as `stops[1].level`; None if there is none any more."""
+    value: object = draft.arguments
+    for step in re.findall(r"[^.\[\]]+", path):
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list):
+            value = value[int(step)] if step.isdigit() and int(step) < len(value) else None
+    return value
+
+
+def _leaf_at(draft: Draft, path: str, evidence: Evidence) -> tuple[str, Schema, str]:
+    """The name and schema of the part at a path, and the verdict on it."""
+    top, *_ = re.findall(r"[^.\[\]]+", path)
+    root = draft.tool.schema or {}
+    below = path[len(top) :].removeprefix(".")
+    for where, name, item, inside in leaves(draft.arguments.get(top), property_schema(draft.tool, top), root, top):
+        if where == below:
+            return name, inside, support(name, item, inside, root, evidence)
+    return "", {}, "none"
 
 
 def _is_deed(wanted: str, draft: Draft) -> bool:
@@ -334,17 +502,12 @@ def _same(one: str, other: str) -> bool:
 def _left_out(
     drafts: Sequence[Draft], dropped: Sequence[Reason], context: Context, values: Sequence[Sequence[str]]
 ) -> list[Reason]:
-    """A number of the request that no call carries, where a number was dropped from a call: the request has a value
-    and the call has not."""
+    """A number of the request that no call carries, where a number was dropped from a call, or the model is not sure:
+    the request has a value and the call has not."""
     used = {item.value for texts in values for text in texts for item in quantities(text)}
-    kept = {
-        float(item)
-        for draft in drafts
-        for name, value in draft.arguments.items()
-        for _, _, item, _ in leaves(value, property_schema(draft.tool, name), draft.tool.schema or {}, name)
-        if isinstance(item, (int, float)) and not isinstance(item, bool)
-    }
-    spare = [item for item in context.evidence.own_quantities if item.value not in used | kept]
+    kept = {value for draft in drafts for value in _numbers(draft)}
+    evidence = context.evidence.meant
+    spare = [item for item in evidence.own_quantities if item.value not in used | kept]
     out = []
     for reason in dropped:
         draft = drafts[reason.call]
@@ -352,13 +515,31 @@ def _left_out(
         if spare and kinds(property_schema(draft.tool, name)) & {"integer", "number"}:
             why = f"the request says {number_text(spare[0].value)}, which {reason.argument} does not carry"
             out.append(Reason("steering", reason.call, reason.argument, why))
+    lost = [item for item in spare if item in evidence.countable and item.written and not _carried(item, drafts)]
+    if lost and context.head < SURE and not out and not context.sorting:
+        why = f"the request says {number_text(lost[0].value)}, which no call carries"
+        out += [Reason("steering", at, None, why) for at in range(len(drafts))]
     return out
+
+
+def _carried(item: Quantity, drafts: Sequence[Draft]) -> bool:
+    """Whether a call has the quantity in another unit."""
+    for draft in drafts:
+        root = draft.tool.schema or {}
+        for name, value in draft.arguments.items():
+            for _, own, part, inside in leaves(value, property_schema(draft.tool, name), root, name):
+                number = isinstance(part, (int, float)) and not isinstance(part, bool)
+                if number and item.means(float(part), unit_of(own, inside)):  # type: ignore[arg-type]
+                    return True
+    return False
 
 
 def negation(drafts: Sequence[Draft], context: Context) -> list[Reason]:
     """A call that the request forbids."""
     text = context.evidence.text
-    out = []
+    out: list[Reason] = []
+    if context.sorting:
+        return out  # "I can't sign in" is what the message is about
     for at, draft in enumerate(drafts):
         if context.contract.literal:
             if literal.forbids(draft.tool.exposed, list(draft.arguments.values()), text):
@@ -380,7 +561,22 @@ def forbidding(draft: Draft, text: str) -> Clause | None:
     plain = max((_speaks(draft, text[c.start : c.end]) for c in clauses if not c.negated), default=0.0)
     worst = max(forbidden, key=lambda c: _speaks(draft, text[c.start : c.end]))
     against = _speaks(draft, text[worst.start : worst.end])
+    verbs = {*name_words(draft.tool.exposed)[:1], *(word.stem for word in words_of(draft.tool.description)[:1])}
+    for clause in forbidden:
+        words = words_of(text[clause.start : clause.end])
+        own = verbs & {word.stem for word in words}
+        if not own or any(
+            word.stem in own for c in clauses if not c.negated for word in words_of(text[c.start : c.end])
+        ):
+            continue
+        told = {word.stem for one in _value_texts(draft) for word in words_of(one.replace("_", " "))}
+        numbers = {item.value for item in quantities(text[clause.start : clause.end])} & {*_numbers(draft)}
+        if numbers or told & {word.stem for word in words} or {word.fold for word in words} & _PRONOUNS:
+            return clause
     return worst if against > plain or plain == 0 else None
+
+
+_PRONOUNS = frozenset({"it", "that", "this", "them", "those", "these", "him", "her"})
 
 
 def _speaks(draft: Draft, clause: str) -> float:
@@ -458,7 +654,7 @@ def _validation(drafts: Sequence[Draft], context: Context) -> dict[str, object]:
     if contract.by_turn:
         negated = literal.negated(evidence.text)
     else:
-        negated = any(forbidding(draft, evidence.text) is not None for draft in drafts)
+        negated = not context.sorting and any(forbidding(draft, evidence.text) is not None for draft in drafts)
     return {"ungrounded": ungrounded, "negation": negated}
 
 

@@ -17,9 +17,11 @@ from typing import Any
 from .automaton import BEGIN, CLOSE, Automaton, Choice, Exactly, InChoices, Scalar, State
 from .engine import TokenSession
 from .errors import RequestError, SchemaError
+from .guide import Guide
 from .jsontext import write_string
 from .numbers import CHARACTERS, Cutting
 from .pieces import Pieces, pieces_of
+from .places import Place
 from .prompt import ToolSpec
 from .regex import Regexes
 from .schema import Node, Reader, union
@@ -33,6 +35,8 @@ LOOKS = (8, 64, 256)
 _NUMBER = re.compile(r"-?[0-9.eE+-]*")
 _BODY = re.compile(r'(?<!\\)".*', re.DOTALL)
 _ROOT = "arguments"
+_LONGEST_RUN = 24
+"""No token is longer."""
 
 
 @dataclass
@@ -85,9 +89,9 @@ class Grammar:
         assert state is not None  # a set of one stack
         return state
 
-    def start(self, query: str = "") -> CallConstraint:
-        """The constraint of one answer. `query` is what was asked; the grammar itself does not depend on it."""
-        return CallConstraint(self, query)
+    def start(self, guide: Guide | None = None) -> CallConstraint:
+        """The constraint of one answer. `guide`: which of the legal tokens are passed over."""
+        return CallConstraint(self, guide)
 
     def accepts(self, text: str) -> bool:
         """Whether an answer could be this text."""
@@ -102,8 +106,8 @@ class CallConstraint:
     decided a token, so that a text may have been cut off.
     """
 
-    def __init__(self, grammar: Grammar, query: str = "") -> None:
-        self.grammar, self.query = grammar, query
+    def __init__(self, grammar: Grammar, guide: Guide | None = None) -> None:
+        self.grammar, self._guide = grammar, guide
         self.text = b""
         self.finished = self.cut = False
         self.steered: list[Steer] = []
@@ -111,6 +115,7 @@ class CallConstraint:
         self._left: int | None = None
         self._plan: list[int] | None = None
         self._wanted: Steer | None = None
+        self._place = Place()
 
     def budget(self, remaining: int) -> None:
         """Says how many tokens are left, the end marker among them. Told once, the constraint counts by itself."""
@@ -124,24 +129,93 @@ class CallConstraint:
         self._wanted = None
         if state.over:
             return self.grammar.end, True
+        forced = self._forced(session.top(1)[0][0])
+        if forced is not None:
+            return forced, True
         seen, tight = 0, False
+        own: int | None = None  # the likeliest legal token, if the guide is against it
         for k in LOOKS:
             for token, _ in session.top(k)[seen:]:
+                first, seen = not seen, seen + 1
                 after = pieces.after(state, token)
-                if after is not None:
-                    if self._fits(after):
-                        return token, pieces.only(state, token)
+                if after is None:
+                    token, after = self._healed(token) if seen <= LOOKS[0] else (token, None)
+                    if after is None:
+                        if first:
+                            self._note(token)
+                        continue
+                if not self._fits(after):
                     tight = True
-                if not seen:
-                    self._note(token, after)
-                seen += 1
+                    self.cut = self.cut or first
+                elif self._admitted(token):
+                    return token, pieces.only(state, token)
+                elif own is None:
+                    own = token
             if tight:  # there is hardly room left: no looking for another way than the planned one
                 return self._last_resort()
+            if own is not None:
+                return self._guided(session, own), False
         for token in self._by_logit(session, pieces.legal(state)):
             after = pieces.after(state, token)
             if after is not None and self._fits(after):
                 return token, pieces.only(state, token)
         return self._last_resort()
+
+    def _forced(self, token: int) -> int | None:
+        """Where the model wants something that is not legal and there is one way to go on, the longest token on that
+        way: the model has learnt to read `":[{"` as one token, and single bytes confuse it."""
+        pieces, state = self.grammar.pieces, self._state
+        if self.grammar.cutting or (pieces.after(state, token) is not None and self._admitted(token)):
+            return None
+        place, run = self._place.copy(), b""
+        while len(run) < _LONGEST_RUN and not place.in_string:
+            filled = self._guide is not None and self._guide.filled(place)
+            byte = state.sole(filled=filled)
+            following = state.step(byte) if byte is not None else None
+            if byte is None or following is None:
+                break
+            run += bytes([byte])
+            place.step(byte)
+            state = following
+        for found in reversed(pieces.prefixes(run)):
+            after = pieces.after(self._state, found)
+            if after is not None and self._fits(after) and self._admitted(found):
+                return found
+        return None
+
+    def _admitted(self, token: int) -> bool:
+        return self._guide is None or self._guide.admits(self.grammar.pieces.texts[token])
+
+    def _healed(self, token: int) -> tuple[int, State | None]:
+        """For a token that is legal up to where it has ended a value, the token that ends there: who writes `"}` where
+        a property is still missing meant the string to end."""
+        pieces, state = self.grammar.pieces, self._state
+        text = pieces.texts[token] if token < len(pieces.texts) else b""
+        if self.grammar.cutting or not self._place.in_string:
+            return token, None
+        place, here = self._place.copy(), state
+        for at, byte in enumerate(text):
+            following = here.step(byte)
+            if following is None:
+                shorter = pieces.known(text[:at]) if at and not place.in_string else None
+                return (shorter, pieces.after(state, shorter)) if shorter is not None else (token, None)
+            place.step(byte)
+            here = following
+        return token, None
+
+    def _guided(self, session: TokenSession, own: int) -> int:
+        """The likeliest token that the guide admits; `own` if there is none."""
+        guide, pieces, state = self._guide, self.grammar.pieces, self._state
+        assert guide is not None  # only asked where it is
+        for token, _ in session.top(LOOKS[1]):
+            after = pieces.after(state, token)
+            if after is not None and self._fits(after) and guide.admits(pieces.texts[token]):
+                return token
+        for token in self._by_logit(session, guide.continuations(pieces)):
+            after = pieces.after(state, token)
+            if after is not None and self._fits(after) and guide.admits(pieces.texts[token]):
+                return token
+        return own
 
     def accept(self, token: int) -> None:
         """Told of each token that was taken."""
@@ -160,7 +234,12 @@ class CallConstraint:
             self.steered.append(self._wanted)
             self._wanted = None
         self._plan = self._plan[1:] if self._plan and self._plan[0] == token else None
-        self.text += self.grammar.pieces.texts[token]
+        text = self.grammar.pieces.texts[token]
+        self.text += text
+        for byte in text:
+            self._place.step(byte)
+        if self._guide is not None:
+            self._guide.accept(text)
         self._state = settled(after) if self.grammar.cutting else after
 
     def _by_logit(self, session: TokenSession, tokens: list[int]) -> list[int]:
@@ -192,11 +271,8 @@ class CallConstraint:
         self.cut = True
         return (self._plan[0], False) if self._plan else None
 
-    def _note(self, token: int, after: State | None) -> None:
-        """Remembers what the model wanted most, if a rule about values, or the budget, is what stands against it."""
-        if after is not None:
-            self.cut = True
-            return
+    def _note(self, token: int) -> None:
+        """Remembers what the model wanted most, if a rule about values is what stands against it."""
         state, text = self._state, self.grammar.pieces.texts[token] if token < len(self.grammar.pieces.texts) else b""
         for at, byte in enumerate(text):
             following = state.step(byte)

@@ -75,6 +75,17 @@ class Pieces:
             state.only = not others and self.legal(state) == [token]
         return state.only
 
+    def known(self, text: bytes) -> int | None:
+        """The token that is just this text."""
+        self._build()
+        return self._known.get(text)
+
+    def prefixes(self, text: bytes) -> list[int]:
+        """The tokens that `text` can begin with."""
+        self._build()
+        ends = range(1, min(len(text), self._longest) + 1)
+        return [self._known[text[:end]] for end in ends if text[:end] in self._known]
+
     def plan(self, text: bytes) -> list[int]:
         """The fewest tokens that make a text."""
         if text in self._plans:

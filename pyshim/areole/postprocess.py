@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from .clauses import cue_spans
 from .contract import Contract
 from .dates import iso_date, named_days, today_of
-from .evidence import STOP, Evidence, Schema, name_words, words_of
+from .evidence import STOP, Evidence, Schema, name_words, stem, words_of
 from .literal import flags
 from .prompt import ToolSpec
 
@@ -101,6 +101,16 @@ def required(tool: ToolSpec) -> frozenset[str]:
     return frozenset(n for n in names if isinstance(n, str)) if isinstance(names, list) else frozenset()
 
 
+def choices_of(tools: Sequence[ToolSpec]) -> tuple[object, ...]:
+    """The values of all enums among the tools' arguments, each as often as a tool has it."""
+    found: list[object] = []
+    for tool in tools:
+        for name in properties(tool):
+            options = property_schema(tool, name).get("enum")
+            found += options if isinstance(options, list) else []
+    return tuple(found)
+
+
 def original(tool: ToolSpec, name: str) -> str:
     """The caller's name of a property."""
     return tool.names.properties.get(name, (name, None))[0]
@@ -173,7 +183,10 @@ def day_for(name: str, value: object, schema: Schema, evidence: Evidence, litera
     today = today_of(evidence.facts)
     if today is None or not isinstance(value, str) or schema.keys() & {"enum", "const"}:
         return None
-    days = {item.day for item in named_days(evidence.text, today, counted=not literal)}
+    named = named_days(evidence.text, today, counted=not literal)
+    if not literal and any(iso_date(value) in item.options for item in named):
+        return None
+    days = {item.day for item in named}
     if iso_date(value) is None or len(value.strip()) > 10:
         if literal or not wants_iso(schema) or len(value.strip()) > 10 and iso_date(value) is not None:
             return None
@@ -181,14 +194,34 @@ def day_for(name: str, value: object, schema: Schema, evidence: Evidence, litera
     return days.pop().isoformat() if len(days) == 1 else None
 
 
-def switch_for(name: str, value: object, schema: Schema, request: str) -> bool | None:
-    """What a request that says on or off, and not both, and forbids nothing, sets a switch to; else None."""
-    if not isinstance(value, bool) or name not in _SWITCHES or cue_spans(request):
+def switch_for(name: str, value: object, schema: Schema, evidence: Evidence, *, literal: bool) -> bool | None:
+    """What a request sets a switch to, where it says it: on or off, and not both; or the verb that the argument's name
+    is made of ("mute" for `muted`, "unmute" for its opposite). None where it says neither or forbids something."""
+    request = evidence.text
+    if not isinstance(value, bool):
         return None
-    folds = [word.fold for word in words_of(request)]
-    off = "off" in folds
-    on = re.search(r"\b(?:turn|switch|power|put)\w*\b(?: \w+)*? on\b", request, re.I) is not None
-    return None if on == off else on
+    if name in _SWITCHES and not cue_spans(request):
+        folds = [word.fold for word in words_of(request)]
+        off = "off" in folds
+        on = re.search(r"\b(?:turn|switch|power|put)\w*\b(?: \w+)*? on\b", request, re.I) is not None
+        return None if on == off else on
+    if literal or not name.endswith(("ed", "en")):
+        return None
+    verbs = {_verb(name.split("_")[-1])}
+    said = {_verb(word.fold) for word in evidence.meant_words}
+    if re.search(r"\b(?:no|not|without|never|any)\b", request, re.I):
+        return None
+    does, undoes = verbs & said, {prefix + verb for verb in verbs for prefix in ("un", "de", "dis")} & said
+    return None if bool(does) == bool(undoes) else bool(does)
+
+
+_IRREGULAR = {"frozen": "freeze", "hidden": "hide", "broken": "break", "open": "open", "opened": "open"}
+
+
+def _verb(word: str) -> str:
+    """The stem of a verb form: `muted`, `mutes` and `mute`; `frozen` and `freeze`."""
+    prefix = next((p for p in ("un", "de", "dis") if word.startswith(p) and word[len(p) :] in _IRREGULAR), "")
+    return prefix + stem(_IRREGULAR.get(word[len(prefix) :], word[len(prefix) :]))
 
 
 def polish(drafts: Sequence[Draft], evidence: Evidence, contract: Contract) -> list[Reason]:
@@ -203,9 +236,16 @@ def polish(drafts: Sequence[Draft], evidence: Evidence, contract: Contract) -> l
                     why = f"the request's day is {day}, not {value}"
                     reasons.append(Reason("clock_dates", place, original(draft.tool, name), why))
                 value = day
-            if contract.switch_words and (on := switch_for(name, value, schema, evidence.text)) is not None:
+            if (
+                contract.switch_words
+                and (on := switch_for(name, value, schema, evidence, literal=contract.literal)) is not None
+            ):
                 if on != value:
-                    why = f"the request says {'on' if on else 'off'}"
+                    why = (
+                        f"the request says {'on' if on else 'off'}"
+                        if name in _SWITCHES
+                        else "the request's verb says so"
+                    )
                     reasons.append(Reason("switch_words", place, original(draft.tool, name), why))
                 value = on
             if contract.number_format:
@@ -220,29 +260,93 @@ def polish(drafts: Sequence[Draft], evidence: Evidence, contract: Contract) -> l
     return reasons
 
 
-def drop_unsupported(drafts: Sequence[Draft], evidence: Evidence, contract: Contract) -> list[Reason]:
-    """Leaves out optional arguments that nothing supports: the caller's default is better than the model's guess."""
+def drop_unsupported(
+    drafts: Sequence[Draft], evidence: Evidence, contract: Contract, *, sure: bool = True
+) -> list[Reason]:
+    """Leaves out optional arguments that nothing supports: the caller's default is better than the model's guess.
+
+    sure: whether the model is; if it is not, an enum's value that is not said and a boolean of which the request does
+    not speak are guesses too.
+    """
     from .support import support  # here for the look-ups above, which it needs
 
     reasons = []
     for place, draft in enumerate(drafts):
         if draft.tool.schema is None:
             continue
-        for name in [n for n in draft.arguments if n not in required(draft.tool)]:
+        for name in list(draft.arguments):
             value, schema = draft.arguments[name], property_schema(draft.tool, name)
+            if name in required(draft.tool):
+                if not contract.literal:
+                    reasons += _drop_parts(place, draft, name, value, schema, evidence)
+                continue
             if contract.literal:
                 unsupported = flags(value, schema, evidence.text, evidence.background)
             elif name not in properties(draft.tool) and draft.tool.schema.get("additionalProperties") in (None, False):
                 unsupported = True
             else:
-                unsupported = support(name, value, schema, draft.tool.schema, evidence) == "none"
+                verdict = support(name, value, schema, draft.tool.schema, evidence)
+                unsupported = verdict == "none" or (verdict == "likely" and not sure and "enum" in schema)
+                unsupported = unsupported or (
+                    isinstance(value, bool) and not sure and not evidence.speaks_of(name, schema)
+                )
             why = f"nothing in the request supports {json.dumps(value, ensure_ascii=False)}"
             if not unsupported and not contract.literal and _echoes(name, value, schema, draft, evidence):
                 unsupported, why = True, f"{json.dumps(value, ensure_ascii=False)} only repeats another argument"
             if unsupported:
                 del draft.arguments[name]
                 reasons.append(Reason("drop_unsupported", place, original(draft.tool, name), why))
+            elif not contract.literal:
+                reasons += _drop_parts(place, draft, name, value, schema, evidence)
     return reasons
+
+
+def _drop_parts(place: int, draft: Draft, name: str, value: object, schema: Schema, evidence: Evidence) -> list[Reason]:
+    """Leaves out optional properties of objects inside an argument. In a list, an enum's value must be said beside the
+    texts of its own item."""
+    from .support import support
+
+    root = draft.tool.schema or {}
+    reasons: list[Reason] = []
+
+    def walk(value: object, schema: Schema, path: str, item: bool) -> None:
+        if isinstance(value, list):
+            inside = shape(schema.get("items"), root)
+            for at in range(len(value) - 1, 0, -1):
+                if any(_equal(value[at], one) for one in value[:at]) and not _said_again(value[at], value, evidence):
+                    why = f"{json.dumps(value.pop(at), ensure_ascii=False)} repeats an earlier item"
+                    reasons.append(Reason("drop_unsupported", place, f"{original(draft.tool, name)}{path}[{at}]", why))
+            for at, one in enumerate(value):
+                walk(one, inside, f"{path}[{at}]", len(value) > 1)
+        if not isinstance(value, dict):
+            return
+        known, needed = schema.get("properties"), schema.get("required")
+        for key in list(value):
+            below = shape(known.get(key), root) if isinstance(known, Mapping) else {}
+            if isinstance(value[key], (dict, list)):
+                walk(value[key], below, f"{path}.{key}", item)
+            if isinstance(needed, list) and key in needed:
+                continue
+            unsupported = value[key] in ({}, []) or support(key, value[key], below, root, evidence) == "none"
+            if not unsupported and item and "enum" in below:
+                near = evidence.beside(
+                    [text for text in value.values() if isinstance(text, str) and text != value[key]]
+                )
+                unsupported = near is not None and support(key, value[key], below, root, near) != "said"
+            if unsupported:
+                shown = json.dumps(value.pop(key), ensure_ascii=False)
+                why = f"nothing in the request supports {shown}"
+                reasons.append(Reason("drop_unsupported", place, f"{original(draft.tool, name)}{path}.{key}", why))
+
+    walk(value, schema, "", False)
+    return reasons
+
+
+def _said_again(item: object, items: Sequence[object], evidence: Evidence) -> bool:
+    """Whether the request has the words of an item as often as the list has it."""
+    words = [word.stem for text in _texts(item) for word in words_of(text.replace("_", " ")) if word.fold not in STOP]
+    times = sum(_equal(item, one) for one in items)
+    return bool(words) and all(_count(word, evidence) >= times for word in words)
 
 
 def _echoes(name: str, value: object, schema: Schema, draft: Draft, evidence: Evidence) -> bool:
@@ -297,6 +401,10 @@ def _part(one: dict[str, object], whole: dict[str, object], evidence: Evidence) 
     for name, value in one.items():
         other = whole.get(name)
         if _equal(value, other):
+            continue
+        if isinstance(value, list) and isinstance(other, list) and value:
+            if not all(any(_equal(item, one) for one in other) for item in value):
+                return False
             continue
         if not isinstance(value, str) or not isinstance(other, str):
             return False

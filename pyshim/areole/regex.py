@@ -563,7 +563,7 @@ _MONTH_DAY = "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12
 _YEAR = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
 _LEAP = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
 _DATE = f"({_YEAR}-{_MONTH_DAY}|{_LEAP}-02-29)"
-_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_TIME = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]{1,9})?)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -583,4 +583,5 @@ FORMATS: dict[str, str] = {
     "hostname": f"^{_LABEL}(\\.{_LABEL})*$",
     "ipv4": f"^{_OCTET}(\\.{_OCTET}){{3}}$",
 }
-"""String formats that are enforced, as patterns. Days exist in their month, leap years count, times have a zone."""
+"""String formats that are enforced, as patterns. Days exist in their month, leap years count;
+seconds and zone of a time may be left out, since no request says them."""

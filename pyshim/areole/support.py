@@ -10,13 +10,16 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from . import codes
 from .dates import iso_date, named_days, today_of
-from .evidence import STOP, Evidence, Schema, fold, number_text, quantities, words_of
+from .evidence import STOP, Evidence, Schema, name_words, number_text, quantities, words_of
 from .postprocess import is_date, leaves
 
 Verdict = Literal["said", "likely", "none"]
 _RANK: dict[Verdict, int] = {"said": 0, "likely": 1, "none": 2}
+
+
+_NUMBERED = {"number", "no", "num", "phone", "zip", "postcode"}
+"""Last words of the names of texts that have a digit: no `order_number` is "tracking"."""
 
 
 def support(name: str, value: object, schema: Schema, root: Schema, evidence: Evidence) -> Verdict:
@@ -24,6 +27,8 @@ def support(name: str, value: object, schema: Schema, root: Schema, evidence: Ev
     if "default" in schema and schema["default"] == value:
         return "said"
     if value == [] and schema.get("minItems") != 0:
+        return "none"
+    if value == {} and schema.get("properties"):
         return "none"
     parts = [_leaf(own, item, inside, evidence) for _, own, item, inside in leaves(value, schema, root, name)]
     return max(parts, key=_RANK.__getitem__, default="said")
@@ -53,18 +58,18 @@ def _leaf(name: str, value: object, schema: Schema, evidence: Evidence) -> Verdi
         return "said"
     if "enum" in schema:
         return "said" if evidence.supports_choice(value, schema) else "likely"
-    if not value.strip():
+    if not value.strip() or (_NUMBERED & {*name_words(name)[-1:]} and not any(c.isdigit() for c in value)):
         return "none"
     if is_date(name, schema) and (day := iso_date(value)) is not None and len(value.strip()) == 10:
-        if evidence.says(value):
+        if value in evidence.text or any(value in text for text in evidence.earlier):
             return "said"
-        days = {item.day for item in evidence.days}
+        days = {day for item in evidence.days for day in item.options}
         return (
             "said" if day in days else "none" if today_of(evidence.facts) else "likely" if _dated(evidence) else "none"
         )
     if evidence.supports_text(value):
         return "said"
-    if codes.said(value, fold(evidence.text), frozenset(word.fold for word in evidence.words)):
+    if evidence.names_code(value):
         return "said"
     return "likely" if _partly(value, evidence) else "none"
 

@@ -19,6 +19,10 @@ def error(code: str, message: str, **details: Any) -> str:
     return json.dumps({"type": "error", "code": code, "message": message, "details": details})
 
 
+WITHHELD = {"name": "lock", "arguments": {"door": "<b>front</b>"}}
+REASON = {"gate": "negation", "call": 0, "tool": "lock", "argument": "door", "why": "the request <i>forbids</i> it"}
+
+
 class Bridge:
     def __init__(self, exports: Any, nbytes: int, name: str) -> None:
         self.exports, self.nbytes, self.name = exports, nbytes, name
@@ -109,7 +113,7 @@ class Run:
             "error_code": None if good else "call_unparsable",
             "reason": None,
             "function_calls": self.calls if good else [],
-            "suppressed_calls": [{"name": "lock", "arguments": {"door": "<b>front</b>"}}] if self.text == "withhold" else [],
+            "suppressed_calls": [WITHHELD] if self.text == "withhold" else [],
             "reasoning": "".join(delta for delta, phase in self.tokens if phase == "reasoning").strip(),
             "confidence": 0.6464,
             "prefill_tps": 812.5,
@@ -117,8 +121,7 @@ class Run:
             "peak_ram_mb": 61.2,
         }
         if self.bridge.options.get("explain"):
-            why = {"gate": "negation", "call": 0, "tool": "lock", "argument": "door", "why": "the request <i>forbids</i> it"}
-            reasons = [why] if self.text == "withhold" else []
+            reasons = [REASON] if self.text == "withhold" else []
             envelope["areole"] = {"contract": self.bridge.options.get("contract"), "reasons": reasons}
         answer = {
             "type": "result",

@@ -315,7 +315,6 @@ def test_landmarks_headings_and_labels(page: Page) -> None:
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
-    view.locator("#contract").select_option("areole")
     for editor in ("#tools-editor", "#facts-editor", "#rules-editor"):
         page.locator(f"{editor} > summary").click()
     for label in ("Request", "Tool declarations, a JSON list", "System facts"):
