@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ class Answer:
     envelope: the official engine's JSON object, keys in its order; `peak_ram_mb` is the core's memory in MiB.
     tokens: how many were generated, markers included, the closing <|im_end|> not.
     prompt_tokens: how many were fed for this turn before that; the prefix, fed once, is not counted.
-    timings: prefill_s and decode_s in seconds, tokens and prompt_tokens.
+    timings: prefill_s, decode_s, of that grammar_s, and gates_s in seconds; tokens and prompt_tokens.
     text: what the model said instead of a call, after a tool's result; else "".
     call_text: the call as the model wrote it. failure: the error that the envelope reports, if it does.
     reasons: why calls or arguments were withheld or changed.
@@ -195,6 +196,7 @@ class Needle:
         self._forgeable = forgeable
         self._conversation: Conversation | None = None
         self._pending = self._closed = self.prefix_cached = False
+        self.grammar_seconds = 0.0  # what reading the schemas took
         self.tools = rendered.declared
         self.problem = rendered.problem
         self._parser = CallParser(rendered.declared)
@@ -214,7 +216,9 @@ class Needle:
         if not self.tools:
             return  # nothing will be asked of the model
         if self.contract.grammar:
+            began = time.perf_counter()
             self._grammar("auto")  # refuses what cannot be enforced before anything is fed
+            self.grammar_seconds = time.perf_counter() - began
         session = model.session(prefix_capacity=self.prefix_tokens, max_tokens=limit, kv_window=kv_window)
         cache, sizes = PrefixCache.of(model), (self.prefix_tokens, limit, kv_window)
         fed = cache.find(prefix, sizes)
@@ -517,11 +521,13 @@ class Needle:
     def _answer_of(self, turn: Turn, text: str, is_result: bool, constraint: Constraint | None) -> Answer:
         outcome = Outcome(confidence=turn.confidence)
         failure: AreoleError | None = None
+        began = time.perf_counter()
         if turn.reached_call:
             try:
                 outcome = self._judged(turn, text, is_result, constraint)
             except CallParseError as error:
                 failure = error
+        gates_s = time.perf_counter() - began
         kind = "call" if turn.reached_call and (turn.call or turn.closed) else "respond"
         envelope: dict[str, object] = {
             "type": kind,
@@ -547,6 +553,8 @@ class Needle:
             {
                 "prefill_s": turn.prefill_s,
                 "decode_s": turn.decode_s,
+                "grammar_s": turn.grammar_s,
+                "gates_s": gates_s,
                 "tokens": len(turn.tokens),
                 "prompt_tokens": turn.prompt_tokens,
             },
@@ -687,7 +695,7 @@ def _need_text(text: object, what: str) -> None:
 
 
 def _no_timings() -> dict[str, float]:
-    return {"prefill_s": 0.0, "decode_s": 0.0, "tokens": 0, "prompt_tokens": 0}
+    return {"prefill_s": 0.0, "decode_s": 0.0, "grammar_s": 0.0, "gates_s": 0.0, "tokens": 0, "prompt_tokens": 0}
 
 
 def _no_tools() -> Answer:

@@ -140,8 +140,8 @@ class Bridge:
 
     @_answering
     def declare(self, tools_json: str, system: str = "", options_json: str = "{}") -> str:
-        """New tools, new conversation: {"type": "declared", "prefix_tokens", "prefix_seconds", "tools", "contract",
-        "problem"}. Options: see DECLARE_OPTIONS.
+        """New tools, new conversation: {"type": "declared", "prefix_tokens", "prefix_seconds", "grammar_seconds",
+        "tools", "contract", "problem"}. Options: see DECLARE_OPTIONS.
 
         The text is shown to the model as it is; if it is no list of tools, none is declared and `problem` says why.
         With an error, the tools that were declared before stay.
@@ -157,6 +157,7 @@ class Bridge:
                 "type": "declared",
                 "prefix_tokens": needle.prefix_tokens,
                 "prefix_seconds": needle.prefix_seconds,
+                "grammar_seconds": needle.grammar_seconds,
                 "tools": list(dict.fromkeys(tool.name for tool in needle.tools)),
                 "contract": needle.contract.name,
                 "problem": needle.problem.to_json() if needle.problem is not None else None,

@@ -7,6 +7,7 @@ says "don't lock and close it" means both. What the cue is part of may be quoted
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 _CUE = re.compile(
@@ -41,6 +42,10 @@ _PLACED = re.compile(_STOP.pattern + r"|\b(?:as|on|for|at|in|to|with|from|by)\b"
 _JOIN = re.compile(r"\b(?:and|plus|also|then)\b|[,;]|[.!?](?=\s|$)", re.I)
 
 
+_NEAR = 60
+"""How far from a cue the words stand that make it a polite form or a statement."""
+
+
 @dataclass(frozen=True)
 class Clause:
     """text[start:end], and whether it forbids."""
@@ -54,7 +59,7 @@ def cue_spans(text: str) -> list[tuple[int, int]]:
     """Where a text forbids: the cues, but for polite forms (`why don't you`, `don't forget to`) and statements."""
     out = []
     for match in _CUE.finditer(text):
-        before, after = text[: match.start()], text[match.end() :]
+        before, after = text[max(0, match.start() - _NEAR) : match.start()], text[match.end() : match.end() + _NEAR]
         cue = match.group().lower()
         forbids = cue[0] == "d" and not cue.startswith("does")
         if _POLITE.search(before) or (forbids and _AFTER_POLITE.match(after)):
@@ -76,13 +81,14 @@ def split(text: str, quoted: tuple[tuple[int, int], ...] = ()) -> list[Clause]:
     backs = [match.span() for match in _BACK.finditer(text) if meant(match.span())]
     if backs and not text[backs[0][1] :].strip(" .!?,"):
         return [Clause(0, len(text), True)]
+    stops = {ends: [m.start() for m in ends.finditer(text) if meant(m.span())] for ends in (_STOP, _PLACED)}
     forbidden: list[tuple[int, int]] = []
     for start, end in filter(meant, cue_spans(text)):
-        ends = _PLACED if text[start:end].lower() in ("instead of", "rather than") else _STOP
-        stop = next((m.start() for m in ends.finditer(text, end) if meant(m.span())), len(text))
         if forbidden and start < forbidden[-1][1]:
             continue
-        forbidden.append((start, stop))
+        found = stops[_PLACED if text[start:end].lower() in ("instead of", "rather than") else _STOP]
+        after = bisect_left(found, end)
+        forbidden.append((start, found[after] if after < len(found) else len(text)))
     out: list[Clause] = []
     at = backs[-1][1] if backs else 0
     if at:

@@ -103,7 +103,8 @@ class Turn:
     call_marks: with `doubts`, for each token of the call how many of its bytes come before it, and the model's own
     probability for it.
     confidence: of the confidence head over the whole context; 0.0 for a turn that was cut off before any content.
-    prefill_s, decode_s: seconds. prompt_tokens: ids fed before the first generated one.
+    prefill_s, decode_s: seconds. grammar_s: of decode_s, what choosing the call's tokens took.
+    prompt_tokens: ids fed before the first generated one.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Turn:
         self.prompt_tokens = len(ids)
         self.reached_call = self.closed = self.exhausted = self.stuck = self.done = False
         self.confidence = 0.0
-        self.prefill_s = self.decode_s = 0.0
+        self.prefill_s = self.decode_s = self.grammar_s = 0.0
 
     @property
     def reasoning(self) -> str:
@@ -282,7 +283,9 @@ class Turn:
         conversation = self._conversation
         self._constraint.budget(self._budget - len(self.tokens))
         while self._room():
+            began = time.perf_counter()
             choice = self._constraint.choose(conversation.session)
+            self.grammar_s += time.perf_counter() - began
             if choice is None:
                 self.stuck = True
                 return
@@ -291,7 +294,9 @@ class Turn:
             if token in conversation.special and not self.closed:
                 return
             step = self._take(token, "call", forced)
+            began = time.perf_counter()
             self._constraint.accept(token)
+            self.grammar_s += time.perf_counter() - began
             yield step
             if self.closed:
                 return

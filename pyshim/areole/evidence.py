@@ -10,9 +10,10 @@ import math
 import os.path
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from . import codes
 from .clauses import split
@@ -29,6 +30,9 @@ _DIGITS = re.compile(
 
 
 _PIECE = re.compile(r"[,;]\s|[.!?](?=\s|$)|\b(?:and|plus|then)\b", re.I)
+
+
+_UNIT = re.compile(r"\s?-?\s?([^\W\d_]+)")
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -62,10 +66,17 @@ def fold(text: str) -> str:
     return "".join(c for c in decomposed if not unicodedata.combining(c)).casefold().replace("’", "'")
 
 
+_PLURALS = {
+    "children": "child", "people": "person", "men": "man", "women": "woman", "feet": "foot", "teeth": "tooth",
+    "mice": "mouse", "geese": "goose", "knives": "knife", "lives": "life", "shelves": "shelf", "halves": "half",
+}  # fmt: skip
+
+
 def stem(word: str) -> str:
     """A folded word without the endings of plurals and verb forms: `lights` and `lighting` are both `light`."""
     if word.endswith("'s"):
         word = word[:-2]
+    word = _PLURALS.get(word, word)
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     for ending in ("ing", "ers", "er", "ed", "es", "ly", "s"):
@@ -105,6 +116,7 @@ class Word:
     end: int
 
 
+@lru_cache(maxsize=2048)
 def words_of(text: str) -> tuple[Word, ...]:
     out = []
     for match in _WORD.finditer(text):
@@ -138,20 +150,29 @@ class Quantity:
 
 def quantities(text: str) -> list[Quantity]:
     """The numbers of a text, in digits or in words, in its order."""
+    return list(_quantities(text))
+
+
+@lru_cache(maxsize=1024)
+def _quantities(text: str) -> tuple[Quantity, ...]:
     out: list[Quantity] = []
     words = words_of(text)
+    starts, ends = [word.start for word in words], [word.end for word in words]
     for match in _DIGITS.finditer(text):
         value = float(match["body"].replace(",", ""))
+        if not math.isfinite(value):
+            continue  # hundreds of digits count nothing
         value *= {"k": 1000, "K": 1000, "M": 1_000_000}.get(match["scale"] or "", 1)
-        before = words_of(text[: match.start()])[-1:]
+        at = bisect_right(ends, match.start())  # words[:at] end before the number
+        before = words[at - 1 : at] if at else ()
         spoken = bool(before) and before[0].fold in _NEGATIVE and not text[before[0].end : match.start()].strip()
         if match["sign"] in ("-", "−") or spoken:
             value = -value
-        follow = re.match(r"\s?-?\s?([^\W\d_]+)", text[match.end() :])
+        follow = _UNIT.match(text, match.end())
         unit = stem(fold(follow[1])) if follow else ""
-        following = words_of(text[match.end() :])[:1]
-        if following and following[0].fold in _SCALES and not match["scale"]:
-            value *= _SCALES[following[0].fold]
+        after = bisect_left(starts, match.end())
+        if words[after : after + 1] and words[after].fold in _SCALES and not match["scale"]:
+            value *= _SCALES[words[after].fold]
         if value < 0 and match["sign"] is None:
             out.append(Quantity(value, before[0].start, match.end(), unit, match["body"]))
         else:
@@ -159,7 +180,7 @@ def quantities(text: str) -> list[Quantity]:
         if unit == "pm" and 1 <= value < 12:
             out.append(Quantity(value + 12, match.start(), match.end(), "", match["body"]))
     out += _in_words(words)
-    return _compound(sorted(out, key=lambda item: item.start), text)
+    return tuple(_compound(sorted(out, key=lambda item: item.start), text))
 
 
 def _compound(items: list[Quantity], text: str) -> list[Quantity]:
@@ -328,16 +349,15 @@ class Evidence:
     def countable(self) -> list[Quantity]:
         """Numbers that count something: not parts of codes, days or times of day."""
         text = self.text
-        spans = [m.span() for m in ISO.finditer(text)] + [m.span() for m in re.finditer(r"\d{1,2}:\d{2}\S*", text)]
+        spans = [match.span() for match in ISO.finditer(text)] + clock_spans(text)
         spans += [(day.start, day.end) for day in named_days(text, today_of(self.facts))]
-        out = []
+        covered, out = mask(len(text), spans), []
         for item in quantities(text):
-            before, after = text[max(0, item.start - 2) : item.start], text[item.end : item.end + 2]
+            before, after = text[max(0, item.start - 2) : item.start], text[item.end : item.end + 8]
             code = before[-1:].isalnum() or (before[-1:] in tuple("-_/#.:@") and before[:1].isalnum())
-            code = code or re.match(r"[-_/:@]\d", after) is not None
+            code = code or re.match(r"[-_/:@.]\d|[A-Za-z]+\d|[A-Z](?![\w])", after) is not None
             zeros = len(item.written) > 1 and item.written[0] == "0" and item.written[1] != "."
-            inside = any(start < item.end and item.start < end for start, end in spans)
-            if not (code or zeros or inside):
+            if not (code or zeros or any(covered[item.start : item.end])):
                 out.append(item)
         return out
 
@@ -350,18 +370,18 @@ class Evidence:
         return [item for text in (self.text, *self.earlier) for item in named_days(text, today_of(self.facts))]
 
     @cached_property
-    def _sources(self) -> list[tuple[tuple[Word, ...], str]]:
-        return [(words_of(text), squeezed(text)) for text in (self.text, *self.earlier, self.facts)]
+    def _sources(self) -> list[tuple[Word, ...]]:
+        return [words_of(text) for text in (self.text, *self.earlier, self.facts)]
 
     def says(self, phrase: str) -> bool:
         """Whether request, earlier turns or facts have the phrase, case, accents and punctuation aside."""
         wanted = [word.fold for word in words_of(phrase)]
         if not wanted:
             return bool(phrase.strip()) and any(phrase.strip() in text for text in (self.text, *self.earlier))
-        if any(_contains([word.fold for word in words], wanted) for words, _ in self._sources):
+        if any(_contains([word.fold for word in words], wanted) for words in self._sources):
             return True
         close = squeezed(phrase)
-        return len(close) >= 4 and any(close in text for _, text in self._sources)
+        return len(close) >= 4 and any(_runs_together(close, words) for words in self._sources)
 
     def writes(self, phrase: str) -> bool:
         """Whether the request itself has the phrase as it is, plurals aside."""
@@ -371,7 +391,7 @@ class Evidence:
     def writes_closely(self, phrase: str) -> bool:
         """Whether the request has the phrase, blanks and punctuation aside: `e-bike` for `ebike`."""
         close = squeezed(phrase)
-        return len(close) >= 4 and close in squeezed(self.text)
+        return len(close) >= 4 and _runs_together(close, self.words)
 
     def names_code(self, value: str) -> bool:
         """Whether the request says what a standard code of money or a language stands for."""
@@ -416,7 +436,7 @@ class Evidence:
     def has_words(self, phrase: str) -> bool:
         """Whether each word of the phrase that says something is there in some form, numbers in words included."""
         telling = [word for word in words_of(phrase) if word.fold not in STOP]
-        stems = {word.stem for words, _ in self._sources[:-1] for word in words}
+        stems = {word.stem for words in self._sources[:-1] for word in words}
         numbers = {number_text(item.value) for item in self.quantities}
         return bool(telling) and all(word.stem in stems or word.fold in numbers for word in telling)
 
@@ -530,6 +550,20 @@ def squeezed(text: str) -> str:
     return "".join(c for c in fold(text) if c.isalnum())
 
 
+def _runs_together(close: str, words: Sequence[Word]) -> bool:
+    """Whether some words of a text in a row, written together, are `close`: `lawn mower` is `lawnmower`."""
+    parts = [word.fold.replace("'", "") for word in words]
+    for at, part in enumerate(parts):
+        if not part or not close.startswith(part):
+            continue
+        whole, end = part, at + 1
+        while len(whole) < len(close) and end < len(parts) and close.startswith(whole + parts[end]):
+            whole, end = whole + parts[end], end + 1
+        if whole == close:
+            return True
+    return False
+
+
 def _contains(inside: list[str], wanted: list[str]) -> bool:
     size = len(wanted)
     return any(inside[at : at + size] == wanted for at in range(len(inside) - size + 1))
@@ -566,6 +600,20 @@ _SPOKEN = re.compile(
     re.I,
 )
 _MINUTES = {"half": 30, "quarter": 15, "ten": 10, "twenty": 20, "five": 5, "twenty five": 25, "twenty-five": 25}
+
+
+def mask(length: int, spans: Iterable[tuple[int, int]]) -> bytearray:
+    """For each character of a text whether one of the spans has it."""
+    out = bytearray(length)
+    for start, end in spans:
+        out[start:end] = b"\1" * (end - start)
+    return out
+
+
+def clock_spans(text: str) -> list[tuple[int, int]]:
+    """Where times of day stand in a text."""
+    found = [m.span() for m in _CLOCK.finditer(text) if m["half"] or m["minute"]]
+    return found + [m.span() for m in _SPOKEN.finditer(text) if m["part"] or m["clock"] or m["time"] or m["night"]]
 
 
 def _spoken_times(text: str) -> set[tuple[int, int]]:

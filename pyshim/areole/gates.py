@@ -515,9 +515,10 @@ def _left_out(
         if spare and kinds(property_schema(draft.tool, name)) & {"integer", "number"}:
             why = f"the request says {number_text(spare[0].value)}, which {reason.argument} does not carry"
             out.append(Reason("steering", reason.call, reason.argument, why))
-    lost = [item for item in spare if item in evidence.countable and item.written and not _carried(item, drafts)]
-    if lost and context.head < SURE and not out and not context.sorting:
-        why = f"the request says {number_text(lost[0].value)}, which no call carries"
+    counts = {item.start for item in evidence.countable if item.written}
+    lost = next((item for item in spare if item.start in counts and not _carried(item, drafts)), None)
+    if lost is not None and context.head < SURE and not out and not context.sorting:
+        why = f"the request says {number_text(lost.value)}, which no call carries"
         out += [Reason("steering", at, None, why) for at in range(len(drafts))]
     return out
 
@@ -558,20 +559,18 @@ def forbidding(draft: Draft, text: str) -> Clause | None:
     forbidden = [clause for clause in clauses if clause.negated]
     if not forbidden:
         return None
-    plain = max((_speaks(draft, text[c.start : c.end]) for c in clauses if not c.negated), default=0.0)
-    worst = max(forbidden, key=lambda c: _speaks(draft, text[c.start : c.end]))
-    against = _speaks(draft, text[worst.start : worst.end])
+    subject = _Subject.of(draft)
+    plain = max((subject.spoken_of(text[c.start : c.end]) for c in clauses if not c.negated), default=0.0)
+    worst = max(forbidden, key=lambda c: subject.spoken_of(text[c.start : c.end]))
+    against = subject.spoken_of(text[worst.start : worst.end])
+    plain_stems = {word.stem for c in clauses if not c.negated for word in words_of(text[c.start : c.end])}
     verbs = {*name_words(draft.tool.exposed)[:1], *(word.stem for word in words_of(draft.tool.description)[:1])}
     for clause in forbidden:
         words = words_of(text[clause.start : clause.end])
-        own = verbs & {word.stem for word in words}
-        if not own or any(
-            word.stem in own for c in clauses if not c.negated for word in words_of(text[c.start : c.end])
-        ):
+        if not verbs & {word.stem for word in words} - plain_stems:
             continue
-        told = {word.stem for one in _value_texts(draft) for word in words_of(one.replace("_", " "))}
-        numbers = {item.value for item in quantities(text[clause.start : clause.end])} & {*_numbers(draft)}
-        if numbers or told & {word.stem for word in words} or {word.fold for word in words} & _PRONOUNS:
+        numbers = {item.value for item in quantities(text[clause.start : clause.end])} & {*subject.numbers}
+        if numbers or subject.values & {word.stem for word in words} or {word.fold for word in words} & _PRONOUNS:
             return clause
     return worst if against > plain or plain == 0 else None
 
@@ -579,19 +578,34 @@ def forbidding(draft: Draft, text: str) -> Clause | None:
 _PRONOUNS = frozenset({"it", "that", "this", "them", "those", "these", "him", "her"})
 
 
-def _speaks(draft: Draft, clause: str) -> float:
-    """How much a clause is about a call: words that it shares with the tool's name, its description and the values."""
-    stems = telling(word.stem for word in words_of(clause))
-    names = telling(name_words(draft.tool.exposed))
-    described = telling(word.stem for word in words_of(draft.tool.description)) - names
-    value = telling(word.stem for text in _value_texts(draft) for word in words_of(text.replace("_", " ")))
-    numbers = {item.value for item in quantities(clause)}
-    counted = sum(1 for item in _numbers(draft) if item in numbers)
-    return (
-        _NAME_WEIGHT * len(stems & names)
-        + _DESCRIPTION_WEIGHT * len(stems & described)
-        + _VALUE_WEIGHT * (len(stems & value) + counted)
-    )
+@dataclass(frozen=True)
+class _Subject:
+    """What a call is about: the words of its tool's name, of its description and of its values, and its numbers."""
+
+    names: frozenset[str]
+    described: frozenset[str]
+    values: frozenset[str]
+    numbers: tuple[float, ...]
+
+    @staticmethod
+    def of(draft: Draft) -> _Subject:
+        names = telling(name_words(draft.tool.exposed))
+        return _Subject(
+            names,
+            telling(word.stem for word in words_of(draft.tool.description)) - names,
+            telling(word.stem for text in _value_texts(draft) for word in words_of(text.replace("_", " "))),
+            tuple(_numbers(draft)),
+        )
+
+    def spoken_of(self, clause: str) -> float:
+        """How much a clause is about the call: the words that it shares with it."""
+        stems = telling(word.stem for word in words_of(clause))
+        said = {item.value for item in quantities(clause)} if self.numbers else set()
+        return (
+            _NAME_WEIGHT * len(stems & self.names)
+            + _DESCRIPTION_WEIGHT * len(stems & self.described)
+            + _VALUE_WEIGHT * (len(stems & self.values) + sum(1 for number in self.numbers if number in said))
+        )
 
 
 def _numbers(draft: Draft) -> list[float]:

@@ -88,7 +88,7 @@ class Guide:
             return False
         if byte == _END and len(steps) == 1 and place.value is None and self._owes(self._text + before_it):
             return False
-        if byte == _COMMA and place.value is None and self._complete(steps, self._text + before_it):
+        if byte == _COMMA and (place.value is None or place.closed) and self._complete(steps, self._text + before_it):
             return False
         wanted = self._wanted(place, self._text + before_it)
         before = place.value or b""

@@ -22,7 +22,9 @@ from .evidence import (
     Evidence,
     Quantity,
     Schema,
+    clock_spans,
     clock_times,
+    mask,
     name_words,
     number_text,
     stem,
@@ -155,7 +157,7 @@ class Offers:
             if name in owners or _same_dimension(item, unit):
                 own.append(item)
             elif not owners:
-                (loose if item in self._loose else free).append(item)
+                (loose if self._is_loose(item) else free).append(item)
         if not own and wanted and self.meant.one_of(name):
             return ["1", *(["1.0"] if "number" in kinds(schema) else [])]
         picked = own or (free if wanted else [])
@@ -164,7 +166,8 @@ class Offers:
         def near(items: list[Quantity]) -> list[Quantity]:
             return [item for item in items if any(start <= item.start and item.end <= end for start, end in pieces)]
 
-        picked = near(picked) or (near(loose) if wanted else []) or picked
+        beside_it = near(own) or (near(free) or near(loose) if wanted else [])
+        picked = beside_it or picked
         values: list[float] = []
         for item in picked:
             value = _converted(item, unit, schema)
@@ -180,11 +183,9 @@ class Offers:
                 out.append(f"{number_text(value)}.0")
         return list(dict.fromkeys(out))
 
-    @cached_property
-    def _loose(self) -> list[Quantity]:
-        """Words that only sometimes are numbers: "both", "half", "the first"."""
-        text = self.meant.text
-        return [item for item in self.meant.countable if text[item.start : item.end].lower() in _VAGUE]
+    def _is_loose(self, item: Quantity) -> bool:
+        """Whether it is a word that only sometimes is a number: "both", "half", "the first"."""
+        return self.meant.text[item.start : item.end].lower() in _VAGUE
 
     def _owned(self, tool: ToolSpec) -> list[tuple[Quantity, frozenset[str]]]:
         """Each number with the arguments whose name stands beside it: "two adults", "channels 4, 5 and 6"."""
@@ -192,10 +193,12 @@ class Offers:
         out: list[tuple[Quantity, frozenset[str]]] = []
         text = self.meant.text
         for item in self.meant.countable:
-            before = words_of(text[: item.start])[-1:]
+            before = words_of(text[max(out[-1][0].end if out else 0, item.start - 40) : item.start])[-1:]
+            if out and before and before[0].stem == out[-1][0].unit:
+                before = ()  # it counts what the number before counts
             beside = {item.unit, *(word.stem for word in before)} - {""}
             if item.unit in ("x", "time"):
-                beside.update(word.stem for word in words_of(text[item.end :])[1:2])
+                beside.update(word.stem for word in words_of(text[item.end : item.end + 40])[1:2])
             owners = frozenset(name for name, words in names.items() if beside & words)
             if not owners and out and _JOIN.fullmatch(text[out[-1][0].end : item.start]):
                 owners = out[-1][1]
@@ -245,9 +248,11 @@ class Offers:
             if len(item.written) < 3 or (len(item.written) < 5 and telling([item.unit]) - {""})
         ]
         spans = [(item.start, item.end) for item in counted] + [(day.start, day.end) for day in self._days]
+        covered = mask(len(text), [*spans, *clock_spans(text)])
         for match in re.finditer(r"(?<![\w@.-])(?=[\w./-]*\d)[A-Za-z0-9][\w./-]*\w(?![\w@])", text):
-            inside = any(start < match.end() and match.start() < end for start, end in spans)
-            if not inside and not re.fullmatch(r"\d{1,2}:\d{2}.*|\d+(?:st|nd|rd|th)|\d+[.,]\d+", match.group()):
+            if not any(covered[match.start() : match.end()]) and not re.fullmatch(
+                r"\d+(?:st|nd|rd|th)|\d+[.,]\d+", match.group()
+            ):
                 out.append(match.group())
         return list(dict.fromkeys(out))
 

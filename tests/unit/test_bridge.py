@@ -10,11 +10,13 @@ from fakes import TOKENIZER, FakeModel, ids
 
 from areole import bridge as module
 from areole.bridge import Bridge, Run
+from areole.contract import CONTRACTS
 from areole.errors import ERROR_CODES
 
 pytestmark = pytest.mark.usefixtures("raw_contract")
 
-TOOLS = json.dumps([{"name": "setLights", "parameters": {"properties": {"roomName": {"type": "string"}}}}])
+PROPERTIES = {"roomName": {"type": "string"}, "level": {"type": "number"}}
+TOOLS = json.dumps([{"name": "setLights", "parameters": {"properties": PROPERTIES}}])
 CALL = '[{"name":"set_lights","arguments":{"room_name":"hall","level":2.0}}]'
 GOOD = f"<think>\nthe 'hall'\n</think>\n<tool_call>{CALL}</tool_call>"
 
@@ -59,6 +61,58 @@ def test_declaring_tells_the_tools_and_their_price() -> None:
     assert answer["type"] == "declared" and answer["tools"] == ["setLights"] and answer["problem"] is None
     assert answer["prefix_tokens"] == model.sessions[0].pinned
     assert "date: 2026-09-18 Fri 09:41" in TOKENIZER.decode(model.sessions[0].context)
+
+
+@pytest.mark.usefixtures("default_contract")
+def test_the_contract_is_areole_unless_another_is_declared() -> None:
+    bridge, _ = make()
+    assert message(bridge.declare(TOOLS))["contract"] == "areole"
+    assert message(bridge.declare(TOOLS, "", "{}"))["contract"] == "areole"
+    for name in CONTRACTS:
+        assert message(bridge.declare(TOOLS, "", json.dumps({"contract": name})))["contract"] == name
+    assert message(bridge.declare(TOOLS))["contract"] == "areole"
+
+
+@pytest.mark.usefixtures("default_contract")
+def test_a_declared_contract_decides_what_is_withheld() -> None:
+    def names(**options: object) -> tuple[list[str], list[str]]:
+        bridge, _ = make(GOOD)
+        assert message(bridge.declare(TOOLS, "", json.dumps(options)))["type"] == "declared"
+        result = drive(bridge.begin("don't light the hall to 2"))[-1]["result"]
+        return tuple([one["name"] for one in result[key]] for key in ("function_calls", "suppressed_calls"))  # type: ignore[return-value]
+
+    assert names() == names(contract="areole") == names(gates=True) == ([], ["setLights"])
+    assert names(contract="raw") == names(gates=False) == names(gates={"negation": False}) == (["setLights"], [])
+    assert names(gates={"negation": True, "floor": False}) == ([], ["setLights"])
+
+
+@pytest.mark.usefixtures("default_contract")
+def test_reasons_are_in_the_result_if_asked_for() -> None:
+    bridge, _ = make(GOOD)
+    bridge.declare(TOOLS, "", '{"explain":true}')
+    told = drive(bridge.begin("don't light the hall to 2"))[-1]["result"]["areole"]
+    assert told["contract"] == "areole"
+    (reason,) = told["reasons"]
+    assert set(reason) == {"gate", "call", "tool", "argument", "why"}
+    assert (reason["gate"], reason["call"], reason["tool"], reason["argument"]) == ("negation", 0, "setLights", None)
+    assert "don't light the hall" in reason["why"]
+    bridge.declare(TOOLS)
+    assert "areole" not in drive(bridge.begin("don't light the hall to 2"))[-1]["result"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("{", "[]", "null", '"areole"', '{"contracts":"areole"}', '{"max_new_tokens":5}'),
+        *('{"contract":"neddle"}', '{"contract":5}', '{"contract":["areole"]}'),
+        *('{"gates":"negation"}', '{"gates":["negation"]}', '{"gates":0}', '{"gates":{"grammer":false}}'),
+    ],
+)
+def test_declaring_with_other_options_is_refused_and_the_old_tools_stay(options: str) -> None:
+    bridge, model = declared(GOOD)
+    refused(bridge.declare('[{"name":"y"}]', "", options), "request_option")
+    assert not model.sessions[0].closed
+    assert drive(bridge.begin("x"))[-1]["result"]["function_calls"][0]["name"] == "setLights"
 
 
 def test_text_that_is_no_list_of_tools_is_taken_and_the_problem_told() -> None:

@@ -16,7 +16,11 @@ from fakes import DATA, FakeModel
 from areole import cli
 from areole.errors import CoreError
 
-TOOLS = '[{"name":"setLights","parameters":{"properties":{"roomName":{"type":"string"}}}},{"name":"lock_door"}]'
+TOOLS = (
+    '[{"name":"setLights","parameters":{"properties":{"roomName":{"type":"string"},"level":{"type":"number"}}}},'
+    '{"name":"lock_door"}]'
+)
+ASKED = "light the hall to 2 and lock up"
 GOOD = (
     '<think>\nboth\n</think>\n<tool_call>[{"name":"set_lights","arguments":{"room_name":"hall","level":2.0}},'
     '{"name":"lock_door","arguments":{}}]</tool_call>'
@@ -57,39 +61,71 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 def test_ask_prints_a_line_a_call(scripted: Any, capsys: pytest.CaptureFixture[str]) -> None:
     loaded = scripted(GOOD)
-    assert cli.main(["ask", "light the hall and lock up", "--tools", "tools.json", "--core", "wasmtime"]) == 0
+    assert cli.main(["ask", ASKED, "--tools", "tools.json", "--core", "wasmtime"]) == 0
     assert capsys.readouterr() == ('setLights(roomName="hall", level=2.0)\nlock_door()\n', "")
     assert loaded == [(Path("weights.cact").resolve(), "wasmtime")]
 
 
 def test_ask_json_prints_the_envelope(scripted: Any, capsys: pytest.CaptureFixture[str]) -> None:
     scripted(GOOD)
-    assert cli.main(["ask", "x", "--tools", "tools.json", "--json", "--system", "date: x"]) == 0
+    assert cli.main(["ask", ASKED, "--tools", "tools.json", "--json", "--system", "date: x"]) == 0
     out = capsys.readouterr().out
     assert json.loads(out)["function_calls"][0]["arguments"] == {"roomName": "hall", "level": 2.0}
-    assert '"level":2.0' in out and out.count("\n") == 1
+    assert '"level":2.0' in out and out.count("\n") == 1 and "areole" not in json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("options", "printed"),
+    [
+        ([], 'setLights(roomName="hall", level=2.0)\n'),
+        (["--contract", "areole"], 'setLights(roomName="hall", level=2.0)\n'),
+        (["--contract", "raw"], 'setLights(roomName="hall", level=2.0)\nlock_door()\n'),
+    ],
+)
+def test_ask_goes_by_the_contract_areole_unless_told_otherwise(
+    scripted: Any, capsys: pytest.CaptureFixture[str], options: list[str], printed: str
+) -> None:
+    scripted(GOOD)
+    text = "light the hall to 2, never lock up"
+    assert cli.main(["ask", text, "--tools", "tools.json", *options]) == 0
+    assert capsys.readouterr() == (printed, "")
+
+
+def test_ask_explain_gives_the_contract_and_the_reasons(scripted: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    scripted(GOOD)
+    text = "light the hall to 2, never lock up"
+    assert cli.main(["ask", text, "--tools", "tools.json", "--json", "--explain"]) == 0
+    envelope = json.loads(capsys.readouterr().out)
+    (reason,) = envelope["areole"].pop("reasons")
+    assert envelope["areole"] == {"contract": "areole"}
+    assert (reason["gate"], reason["call"], reason["tool"]) == ("negation", 1, "lock_door")
+    assert [call["name"] for call in envelope["suppressed_calls"]] == ["lock_door"]
+    scripted(GOOD)
+    assert cli.main(["ask", text, "--tools", "tools.json", "--json", "--explain", "--contract", "raw"]) == 0
+    assert json.loads(capsys.readouterr().out)["areole"] == {"contract": "raw", "reasons": []}
 
 
 def test_tools_from_stdin(scripted: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     scripted(GOOD)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + TOOLS.encode())))
-    assert cli.main(["ask", "x", "--tools", "-"]) == 0
+    assert cli.main(["ask", ASKED, "--tools", "-"]) == 0
     assert capsys.readouterr().out.startswith("setLights(")
 
 
 @pytest.mark.parametrize(
-    ("said", "printed", "code"),
+    ("said", "contract", "printed", "code"),
     [
-        ("<think>no tool</think>\n<tool_call>[]</tool_call>", "no call: no tool\n", 0),
-        ("<think></think>\n<tool_call>[]</tool_call>", "no call: the model gave no reason\n", 0),
-        ("<think></think>\n<tool_call>poem</tool_call>", "no usable answer: The model's tool call cannot be used", 1),
+        ("<think>no tool</think>\n<tool_call>[]</tool_call>", "areole", "no call: no tool\n", 0),
+        ("<think></think>\n<tool_call>[]</tool_call>", "areole", "no call: the model gave no reason\n", 0),
+        ("<think></think>\n<tool_call>poem</tool_call>", "areole", "no call: the model gave no reason\n", 0),
+        ("<think></think>\n<tool_call>poem</tool_call>", "raw", "no usable answer: The model's tool call cannot be", 1),
     ],
 )
 def test_answers_without_a_call(
-    scripted: Any, capsys: pytest.CaptureFixture[str], said: str, printed: str, code: int
+    scripted: Any, capsys: pytest.CaptureFixture[str], said: str, contract: str, printed: str, code: int
 ) -> None:
     scripted(said)
-    assert cli.main(["ask", "x", "--tools", "tools.json"]) == code
+    assert cli.main(["ask", "x", "--tools", "tools.json", "--contract", contract]) == code
     assert capsys.readouterr().out.startswith(printed)
 
 
@@ -130,7 +166,15 @@ def test_a_missing_core_is_code_three(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["ask"], ["ask", "x"], ["fly"], ["ask", "x", "--tools", "t", "--core", "gpu"]]
+    "arguments",
+    [
+        [],
+        ["ask"],
+        ["ask", "x"],
+        ["fly"],
+        ["ask", "x", "--tools", "t", "--core", "gpu"],
+        ["ask", "x", "--tools", "t", "--contract", "neddle"],
+    ],
 )
 def test_wrong_usage_is_code_two(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as left:

@@ -35,7 +35,7 @@ TODAY = date(2026, 9, 18)
         ("the twenty first", [21]),
         ("half an hour", [0.5]),
         ("an hour and a half", [1.5, 0.5]),
-        ("two and a half", [2, 0.5]),
+        ("two and a half", [2.5]),
         ("two dozen", [24]),
         ("three point one four", [3.14]),
         ("seven thirty", [7, 30]),
@@ -166,6 +166,22 @@ def test_words() -> None:
 )
 def test_days(text: str, days: list[str]) -> None:
     assert [item.day.isoformat() for item in named_days(text, TODAY)] == days
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("on March 4th", ["2027-03-04", "2026-03-04"]),
+        ("3 December", ["2026-12-03", "2025-12-03"]),
+        ("March 4th, 2028", ["2028-03-04"]),
+        ("29 February 2028", ["2028-02-29"]),
+        ("friday", ["2026-09-25"]),
+        ("2026-10-02", ["2026-10-02"]),
+    ],
+)
+def test_a_day_without_a_year_may_also_be_last_years(text: str, options: list[str]) -> None:
+    (named,) = named_days(text, TODAY)
+    assert [day.isoformat() for day in named.options] == options
 
 
 def test_days_need_a_date_fact() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import pytest
 
@@ -41,7 +42,9 @@ TOOLS = {
             {"name": "find_phone", "parameters": {"properties": {}}},
             {
                 "name": "reply", "description": "Reply to a message.",
-                "parameters": {"properties": {"text": {"type": "string"}}, "required": ["text"]},
+                "parameters": {
+                    "properties": {"text": {"type": "string"}, "hint": {"type": "string"}}, "required": ["text"],
+                },
             },
             {
                 "name": "plan",
@@ -57,6 +60,22 @@ TOOLS = {
                         "place": {"type": "object", "properties": {"city": {"type": "string"}}},
                     },
                     "required": ["stops"],
+                },
+            },
+            {
+                "name": "book",
+                "parameters": {
+                    "properties": {
+                        "stays": {
+                            "type": "array",
+                            "items": {
+                                "type": "object",
+                                "properties": {"city": {"type": "string"}, "nights": {"type": "integer"}},
+                                "required": ["city", "nights"],
+                            },
+                        },
+                    },
+                    "required": ["stays"],
                 },
             },
             {"name": "switch", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"]}},
@@ -77,9 +96,10 @@ def judged(
     reasoning: str = "",
     steered: Sequence[Steered] = (),
     facts: str = "",
+    alone: bool = False,
 ) -> Outcome:
     rules = CONTRACTS[contract] if isinstance(contract, str) else contract
-    return apply(drafts, Context(rules, Evidence(text, facts), head, reasoning, tuple(steered)))
+    return apply(drafts, Context(rules, Evidence(text, facts), head, reasoning, tuple(steered), alone))
 
 
 def gates(outcome: Outcome) -> list[tuple[str, str | None]]:
@@ -107,15 +127,61 @@ def test_raw_withholds_nothing() -> None:
     assert len(outcome.function_calls) == 2 and outcome.reasons == []
 
 
-@pytest.mark.parametrize("contract", ["needle", "areole"])
-def test_the_floor_withholds_the_turn(contract: str) -> None:
-    low = judged(
-        "kitchen to 40, lock the front door", lights(), call("lock_door", door="front"), contract=contract, head=0.0999
-    )
-    assert low.function_calls == [] and len(low.suppressed_calls) == 2 and ("floor", None) in gates(low)
-    assert judged("kitchen lights to 40", lights(), contract=contract, head=FLOOR).suppressed_calls == []
-    off = CONTRACTS[contract].without(["floor"])
+def test_the_floor_withholds_the_turn_under_needle() -> None:
+    text, pair = "kitchen to 40, lock the front door", [lights(), call("lock_door", door="front")]
+    low = judged(text, *pair, contract="needle", head=0.0999)
+    assert low.function_calls == [] and len(low.suppressed_calls) == 2
+    assert gates(low) == [("floor", None), ("floor", None)]
+    assert judged("kitchen lights to 40", lights(), contract="needle", head=FLOOR).suppressed_calls == []
+    off = CONTRACTS["needle"].without(["floor"])
     assert judged("kitchen lights to 40", lights(), contract=off, head=0.01).suppressed_calls == []
+
+
+@pytest.mark.parametrize(
+    ("text", "draft"),
+    [
+        ("lock the front door", call("lock_door", door="front")),  # a word of the tool's name
+        ("dim the kitchen to 40", lights()),  # a number among two required values
+        ("which mode is eco", call("pick", mode="eco")),  # a word of the description, and an enum's value
+    ],
+)
+def test_the_floor_spares_a_call_that_says_all_its_values_under_areole(text: str, draft: Draft) -> None:
+    outcome = judged(text, draft, head=0.0001)
+    assert len(outcome.function_calls) == 1 and outcome.reasons == []
+    assert outcome.confidence == 0.0001
+
+
+@pytest.mark.parametrize(
+    ("text", "draft"),
+    [
+        ("the front one, please", call("lock_door", door="front")),  # nothing speaks of the tool
+        ("where is my phone", call("find_phone")),  # no value at all
+        ("lock the front window", call("lock_door", door="front porch")),  # a value that is only half said
+    ],
+)
+def test_the_floor_withholds_other_calls_under_areole(text: str, draft: Draft) -> None:
+    low = judged(text, draft, head=0.0999)
+    assert low.function_calls == [] and ("floor", None) in gates(low)
+    assert ("floor", None) not in gates(judged(text, draft, head=FLOOR))
+    assert ("floor", None) not in gates(judged(text, draft, head=0.01, contract=CONTRACTS["areole"].without(["floor"])))
+
+
+def test_the_only_tool_declared_needs_no_word_of_its_name_to_be_above_the_floor() -> None:
+    draft = call("lock_door", door="front")
+    assert judged("the front one, please", draft, head=0.01, alone=True).suppressed_calls == []
+
+
+def test_a_call_of_which_an_echo_was_left_out_is_not_spared() -> None:
+    text = "reply see you soon"
+    assert judged(text, call("reply", text="see you soon"), head=0.01).suppressed_calls == []
+    echo = judged(text, call("reply", text="see you soon", hint="see you"), head=0.01)
+    assert gates(echo) == [("drop_unsupported", "hint"), ("floor", None)]
+
+
+def test_the_floor_is_not_per_turn_under_areole() -> None:
+    low = judged("lock the front door", call("lock_door", door="front"), call("find_phone"), head=0.0999)
+    assert [one["name"] for one in low.function_calls] == ["lock_door"]
+    assert [one["name"] for one in low.suppressed_calls] == ["find_phone"]
 
 
 def test_confidence_is_the_least_of_the_head_and_the_first_tokens_of_numbers_and_switches() -> None:
@@ -189,9 +255,17 @@ def test_an_enums_value_that_is_not_said_needs_a_sure_model() -> None:
 
 def test_nested_values_are_looked_at_one_by_one() -> None:
     stops = [{"city": "Rome", "nights": 2}, {"city": "Oslo", "nights": 3}]
-    assert judged("two nights in Rome and 3 in Oslo", call("plan", stops=stops)).suppressed_calls == []
-    outcome = judged("two nights in Rome, then Oslo", call("plan", stops=stops))
-    assert gates(outcome) == [("grounding", "stops[1].nights")]
+    text = "book two nights in Rome and 3 in Oslo"
+    for name, argument in (("plan", "stops"), ("book", "stays")):
+        assert judged(text, call(name, **{argument: deepcopy(stops)})).reasons == []
+    required = judged("book two nights in Rome, then Oslo", call("book", stays=deepcopy(stops)))
+    assert gates(required) == [("grounding", "stays[1].nights")] and required.function_calls == []
+    optional = judged("two nights in Rome, then Oslo", call("plan", stops=deepcopy(stops)))
+    assert gates(optional) == [("drop_unsupported", "stops[1].nights")]
+    assert optional.function_calls == [
+        {"name": "plan", "arguments": {"stops": [{"city": "Rome", "nights": 2}, {"city": "Oslo"}]}}
+    ]
+    assert optional.reasons[0].to_json()["tool"] == "plan"
 
 
 def test_a_call_without_arguments_needs_a_word_of_its_name_or_a_sure_model() -> None:
@@ -214,8 +288,14 @@ def test_bent_values_are_withheld() -> None:
 def test_a_word_for_what_the_tool_does_is_no_value_that_was_bent() -> None:
     bent = [Steered(0, "mode", "dim", "movie")]
     assert judged("dim the kitchen to 40 for a movie", lights(mode="movie"), steered=bent).suppressed_calls == []
-    other = [Steered(0, "mode", "pil", "movie")]
-    assert gates(judged("kitchen to 40 for a movie", lights(mode="movie"), steered=other)) == [("steering", "mode")]
+    other, text = [Steered(0, "mode", "pil", "movie")], "kitchen to 40 for pilates and a movie"
+    assert gates(judged(text, lights(mode="movie"), steered=other)) == [("steering", "mode")]
+
+
+def test_a_word_that_the_request_does_not_have_is_not_lost_where_the_given_value_is_said() -> None:
+    bent = [Steered(0, "mode", "pil", "movie")]
+    assert judged("kitchen to 40 for a movie", lights(mode="movie"), steered=bent).reasons == []
+    assert gates(judged("pick one", call("pick", mode="movie"), steered=bent)) == [("steering", "mode")]
 
 
 def test_an_empty_list_is_no_value() -> None:

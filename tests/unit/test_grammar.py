@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 
 from areole.errors import RequestError, SchemaError
+from areole.evidence import Evidence
 from areole.grammar import MAX_CALLS, CallConstraint, Grammar, compile_tools, place_of
+from areole.guide import Guide
+from areole.offers import Offers
+from areole.pieces import pieces_of
 from areole.prompt import render_tools
 from areole.tokenizer import Tokenizer
 
@@ -259,7 +263,7 @@ class Wishing:
 def written(made: Grammar, wish: str | Sequence[int], budget: int | None = None) -> CallConstraint:
     """What becomes of a wish. The model's next wish is its next token, whether it got the last one or not."""
     session = Wishing(TOKENIZER.encode(wish) if isinstance(wish, str) else wish)
-    constraint = made.start(wish if isinstance(wish, str) else "")
+    constraint = made.start()
     if budget is not None:
         constraint.budget(budget)
     for _ in range(400):
@@ -367,6 +371,146 @@ def test_the_official_way(bounds: dict[str, object], wish: str, text: str | None
         assert not done.finished and done.text.endswith(b'"a":5')
     else:
         assert done.text.decode() == call(f'{{"a":{text}}}')
+
+
+def first_choice(
+    made: Grammar, written: str, wish: Sequence[int | str], guide: Guide | None = None
+) -> tuple[str, bool]:
+    """The text of the token that is chosen after what is written, and whether it was forced; `wish`: what the model
+    would take, best first."""
+    constraint = made.start(guide)
+    for token in TOKENIZER.encode(written, markers=False):
+        constraint.accept(token)
+    ranked = [token if isinstance(token, int) else piece(token) for token in wish]
+    choice = constraint.choose(Ranking(ranked))  # type: ignore[arg-type]
+    assert choice is not None
+    return made.pieces.texts[choice[0]].decode(), choice[1]
+
+
+def piece(text: str) -> int:
+    """The token that is just this text."""
+    found = pieces_of(TOKENIZER).known(text.encode())
+    assert found is not None, text
+    return found
+
+
+class Ranking:
+    """A model that has these tokens before all others, best first."""
+
+    def __init__(self, tokens: Sequence[int]) -> None:
+        self.tokens = tokens
+
+    def logits(self) -> array[float]:
+        values = array("f", DULL)
+        for place, token in enumerate(self.tokens):
+            values[token] = 99.0 - place
+        return values
+
+    def top(self, k: int = 1) -> list[tuple[int, float]]:
+        return nsmallest(k, enumerate(self.logits()), key=lambda pair: (-pair[1], pair[0]))
+
+
+TWO = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+IN_A = '[{"name":"do_it","arguments":{"a":"x'
+ITEMS = {"type": "object", "properties": {"stops": {"type": "array", "items": ITEM}}, "required": ["stops"]}
+KEY = '[{"name":"do_it","arguments":{"stops'
+
+
+@pytest.mark.parametrize("wish", ['"}}', '"}}]', '"]'])
+def test_a_token_that_ends_a_string_too_far_becomes_the_quote(wish: str) -> None:
+    assert first_choice(grammar(TWO), IN_A, [wish, "y"]) == ('"', False)
+
+
+def test_a_token_is_healed_up_to_the_end_of_the_value_only() -> None:
+    assert first_choice(grammar(TWO), IN_A, ['","', "y"]) == ('","', False)
+    long = grammar({**TWO, "properties": {**TWO["properties"], "a": {"type": "string", "minLength": 3}}})  # type: ignore[dict-item]
+    assert first_choice(long, IN_A, ['"}}', "y"]) == ("y", False)
+    last = grammar({**TWO, "required": ["a"]})
+    assert first_choice(last, IN_A, ['"}}]', "y"]) == ('"}}]', False)
+
+
+def test_a_token_that_is_refused_within_a_string_is_not_cut_short() -> None:
+    made = argument({"type": "string", "maxLength": 2})
+    assert first_choice(made, IN_A, ["ing", "y"]) == ("y", False)
+
+
+def test_healing_tells_no_value_that_was_bent() -> None:
+    made = grammar(TWO)
+    done = written(made, [*TOKENIZER.encode(IN_A, markers=False), piece('"}}'), *TOKENIZER.encode(',"b":5}}]')], 200)
+    assert done.steered == [] and json.loads(done.text)[0]["arguments"] == {"a": "x", "b": 5}
+
+
+def test_under_needle_no_token_is_healed_or_made_longer() -> None:
+    made = grammar(TWO, contract="needle")
+    assert first_choice(made, IN_A, ['"}}', "y"]) == ("y", False)
+    assert first_choice(grammar(ITEMS, contract="needle"), KEY, [END, '"', '":['])[0] == '"'
+
+
+def guide_for(parameters: object, text: str = "x") -> Guide:
+    tools = render_tools([{"name": "do_it", "parameters": parameters}]).declared
+    return Guide(Offers(tools, Evidence(text)))
+
+
+def test_on_a_forced_way_the_longest_token_is_taken() -> None:
+    for wish in (END, piece("x"), piece("}}]")):
+        assert first_choice(grammar(ITEMS), KEY, [wish]) == ('":[', True)
+        assert first_choice(grammar(ITEMS), KEY, [wish], guide_for(ITEMS)) == ('":[{"', True)
+
+
+def test_a_required_list_of_objects_is_begun_only_where_it_must_be_filled() -> None:
+    free = {"type": "object", "properties": {"stops": {"type": "array", "minItems": 0, "items": ITEM}}}
+    for parameters in (free, {**free, "required": ["stops"]}):
+        assert first_choice(grammar(parameters), KEY, [END], guide_for(parameters)) == ('":[', True)
+    least = {"type": "object", "properties": {"stops": {"type": "array", "minItems": 1, "items": ITEM}}}
+    assert first_choice(grammar(least), KEY, [END]) == ('":[{"', True)
+
+
+def test_what_the_model_wants_is_taken_where_it_is_legal_however_short() -> None:
+    assert first_choice(grammar(ITEMS), KEY, ['"', '":[{"'])[0] == '"'
+    assert first_choice(grammar(ITEMS), KEY, ['":', '":[{"'], guide_for(ITEMS))[0] == '":'
+
+
+def test_a_wish_that_the_guide_refuses_is_forced_too() -> None:
+    begun = KEY + '":'
+    assert first_choice(grammar(ITEMS), begun, ["[]"])[0] == "[]"
+    assert first_choice(grammar(ITEMS), begun, ["[]"], guide_for(ITEMS)) == ('[{"', True)
+
+
+def test_no_way_is_forced_within_a_text() -> None:
+    assert first_choice(argument({"type": "string"}), IN_A, [END, "y"])[0] == "y"
+
+
+def test_the_likeliest_token_that_the_guide_admits_is_taken() -> None:
+    rooms = {"type": "object", "properties": {"a": {"enum": ["hall", "kitchen", "bath"]}}, "required": ["a"]}
+    begun = '[{"name":"do_it","arguments":{"a":"'
+    assert first_choice(grammar(rooms), begun, ["ha", "k", "b"])[0] == "ha"
+    for wish in (["ha", "k", "b"], ["ha", "b"], ["ha"]):
+        chosen, _ = first_choice(grammar(rooms), begun, wish, guide_for(rooms, "the kitchen"))
+        assert chosen and "kitchen".startswith(chosen), wish
+    assert first_choice(grammar(rooms), begun, ["ha", "k"], guide_for(rooms, "the lights"))[0] == "ha"
+
+
+def test_where_no_token_follows_the_guide_the_models_own_stands() -> None:
+    long = {"type": "object", "properties": {"a": {"type": "integer", "enum": [5, 6]}}, "required": ["a"]}
+    begun = '[{"name":"do_it","arguments":{"a":'
+    assert first_choice(grammar(long), begun, ["6"], Refusing())[0] == "6"
+
+
+class Refusing(Guide):
+    """A guide that nothing pleases."""
+
+    def __init__(self) -> None:
+        super().__init__(Offers([], Evidence("")))
+
+    def admits(self, text: bytes) -> bool:
+        return False
+
+
+def test_the_budget_has_not_decided_where_there_is_room() -> None:
+    done = written(argument({"type": "string"}), call({"a": "hello"}), 200)
+    assert done.finished and not done.cut
+    short = written(argument({"type": "string"}), call({"a": "hello"}), 8)
+    assert short.finished and short.cut
 
 
 def test_places() -> None:

@@ -60,7 +60,10 @@ def test_titles_get_a_capital_and_nothing_else_does() -> None:
     ("text", "facts", "schema", "given", "becomes"),
     [
         ("on friday", FACTS, {"type": "string"}, "2026-09-21", "2026-09-25"),
-        ("on March 4th", FACTS, {"type": "string"}, "2026-03-04", "2027-03-04"),
+        ("on March 4th", FACTS, {"type": "string"}, "2026-03-05", "2027-03-04"),
+        ("on March 4th", FACTS, {"type": "string"}, "2026-03-04", "2026-03-04"),
+        ("on March 4th", FACTS, {"type": "string"}, "2025-03-04", "2027-03-04"),
+        ("on March 4th 2027", FACTS, {"type": "string"}, "2026-03-04", "2027-03-04"),
         ("on friday", FACTS, {"type": "string"}, "friday", "friday"),
         ("on friday", FACTS, {"type": "string", "format": "date"}, "friday", "2026-09-25"),
         ("on friday", FACTS, {"type": "string", "description": "YYYY-MM-DD"}, "friday", "2026-09-25"),

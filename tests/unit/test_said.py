@@ -60,7 +60,7 @@ def test_a_said_value_and_its_quote_are_forced_and_nothing_else(tokenizer: Token
     grammar = compile_tools(tools, tokenizer, "needle")
 
     def constraint(text: str) -> SaidConstraint:
-        return SaidConstraint(grammar.start(text), tools, tokenizer, text)
+        return SaidConstraint(grammar.start(), tools, tokenizer, text)
 
     begun = '[{"name":"set_fan","arguments":{"room_name":"'
     assert written(constraint("the living room fan"), tokenizer, begun) == 'living_room"'
