@@ -79,7 +79,7 @@ def test_a_run_goes_on_after_errors_and_hung_pages(stand_in: Path) -> None:
     complaints: list[str] = []
     with Headless(stand_in) as tab:
         ask = tab.ask_entry
-        tab.ask_entry = lambda entry: ask(entry, seconds=3.0)  # type: ignore[method-assign]
+        tab.ask_entry = lambda entry, _=None: ask(entry, seconds=3.0)  # type: ignore[method-assign]
         assert ask_all(tab, entries, complain=complaints.append) is entries
     assert entries[0]["turns"][0]["tokens"] == 2 and entries[0]["prefix_tokens"] == 11
     many = entries[1]["cases"]

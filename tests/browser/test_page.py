@@ -33,7 +33,9 @@ def page(lab: Headless) -> Iterator[Page]:
     view.emulate_media(color_scheme="light", reduced_motion="no-preference")
     view.set_viewport_size({"width": 1280, "height": 800})
     view.get_by_role("button", name="Smart home").click()
-    view.locator("#contract").select_option("areole")
+    view.locator("#contract").evaluate(
+        "(choice) => { choice.value = 'areole'; choice.dispatchEvent(new Event('change')); }"
+    )
     for editor in ("#tools-editor", "#facts-editor", "#rules-editor"):
         view.locator(editor).evaluate("(details) => { details.open = false; }")
     yield view
