@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from . import codes
-from .clauses import split
+from .clauses import Clause, split
 from .dates import DAYS, ISO, MONTHS, Named, named_days, today_of
 from .names import snake_case
 
@@ -49,6 +49,8 @@ _SCALES = {"hundred": 100, "thousand": 1000, "million": 1_000_000, "dozen": 12, 
 _ORDINALS = {word: at for at, word in enumerate(_words(_PLACES), 1)}
 _PARTS = {"half": 0.5, "quarter": 0.25}
 _TIMES = {"once": 1, "twice": 2, "thrice": 3, "single": 1, "double": 2, "triple": 3, "both": 2, "couple": 2, "pair": 2}
+SOMETIMES = frozenset({*_ORDINALS, *_PARTS, *_TIMES})
+"""Words that only sometimes are numbers: "both", "half", "the first"."""
 _NEGATIVE = frozenset({"minus", "negative"})
 _MOST = frozenset(_words("max maximum maximal full fully fullest highest loudest brightest hottest"))
 _LEAST = frozenset(_words("min minimum minimal lowest quietest dimmest coldest"))
@@ -106,6 +108,11 @@ for _dimension, _table in {
             _UNITS[stem(_word)] = (_dimension, float(_factor))
 
 
+def dimension(unit: str) -> str:
+    """What a unit, by its stem, is one of: "time", "mass", "length", "volume"; "" for none that is known."""
+    return _UNITS[unit][0] if unit in _UNITS else ""
+
+
 @dataclass(frozen=True)
 class Word:
     """text[start:end], folded, and its stem."""
@@ -142,10 +149,12 @@ class Quantity:
 
     def means(self, value: float, unit: str = "") -> bool:
         """Whether it is `value`, counted in `unit` where that is known: 2 hours are 120 minutes and not 2."""
-        mine, wanted = _UNITS.get(self.unit), _UNITS.get(unit)
-        if mine is not None and wanted is not None and mine[0] == wanted[0]:
-            return math.isclose(self.value * mine[1] / wanted[1], value, rel_tol=1e-9, abs_tol=1e-12)
-        return math.isclose(self.value, value, rel_tol=1e-9, abs_tol=1e-12)
+        mine = self.converted(unit) if dimension(unit) == dimension(self.unit) != "" else self.value
+        return math.isclose(mine, value, rel_tol=1e-9, abs_tol=1e-12)
+
+    def converted(self, unit: str) -> float:
+        """The value counted in a unit of the same dimension."""
+        return self.value * _UNITS[self.unit][1] / _UNITS[unit][1]
 
 
 def quantities(text: str) -> list[Quantity]:
@@ -325,17 +334,17 @@ class Evidence:
         return frozenset(word.stem for word in self.words)
 
     @cached_property
+    def clauses(self) -> list[Clause]:
+        return split(self.text)
+
+    @cached_property
     def meant(self) -> Evidence:
         """The request without the clauses that forbid."""
         text = self.text
-        for clause in split(text):
+        for clause in self.clauses:
             if clause.negated:
                 text = text[: clause.start] + " " * (clause.end - clause.start) + text[clause.end :]
         return Evidence(text, self.facts)
-
-    @property
-    def meant_words(self) -> tuple[Word, ...]:
-        return self.meant.words
 
     @cached_property
     def quantities(self) -> list[Quantity]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +37,7 @@ from .postprocess import (
     duplicates,
     kinds,
     leaves,
+    number_fault,
     original,
     polish,
     properties,
@@ -97,13 +97,6 @@ class Outcome:
     reasons: list[Reason] = field(default_factory=list)
 
 
-_BOUNDS: tuple[tuple[str, Callable[[float, float], bool], str], ...] = (
-    ("minimum", operator.lt, "below"),
-    ("maximum", operator.gt, "above"),
-    ("exclusiveMinimum", operator.le, "not above"),
-    ("exclusiveMaximum", operator.ge, "not below"),
-)
-
 Gate = Callable[[Sequence[Draft], Context], list[Reason]]
 
 
@@ -128,7 +121,7 @@ def apply(drafts: Sequence[Draft], context: Context) -> Outcome:
         if reason.call not in doubled:
             withheld.setdefault(reason.call, []).append(reason)
     confidence = confidence_of(drafts, context)
-    echoing = {one.call for one in left_out if one.why.endswith("repeats another argument")}
+    echoing = {one.call for one in left_out if one.echo}
     if contract.floor and drafts:
         level = confidence if contract.by_turn else context.head
         if level < FLOOR:
@@ -272,13 +265,7 @@ def _fault(value: object, inside: object) -> str | None:
         if size is not None and isinstance(least, int) and size < least:
             return f"shorter than {least} characters"
         return f"longer than {most} characters" if size is not None and isinstance(most, int) and size > most else None
-    if "integer" in kinds(inside) and "number" not in kinds(inside) and not float(value).is_integer():
-        return "not a whole number"
-    for key, broken, words in _BOUNDS:
-        bound = inside.get(key)
-        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and broken(value, bound):
-            return f"{words} {number_text(bound)}"
-    return None
+    return number_fault(value, inside)
 
 
 def grounding(drafts: Sequence[Draft], context: Context) -> list[Reason]:
@@ -339,7 +326,7 @@ def _says_nothing(draft: Draft, name: str, value: object, inside: Schema, contex
         if value.strip().isdigit():
             said = [item for item in context.evidence.own_quantities if item.written == value.strip()]
             return len(said) == 1 and any(_is_number(item) and item == said[0].value for _, item in others)
-        return twin and once and bool(context.evidence.meant_words) and list(draft.arguments).index(name) > 0
+        return twin and once and bool(context.evidence.meant.words) and list(draft.arguments).index(name) > 0
     earlier = list(draft.arguments)[: list(draft.arguments).index(name)]
     said = [item for item in context.evidence.quantities if item.value == value]
     spread = {word.fold for word in context.evidence.words} & _SPREAD
@@ -390,7 +377,6 @@ def steering(drafts: Sequence[Draft], context: Context) -> list[Reason]:
     out = []
     for item in context.steered:
         if item.call < len(drafts) and not _same(item.wanted, item.given):
-            tool = drafts[item.call].tool
             draft = drafts[item.call]
             if (
                 context.is_class(draft, item.path)
@@ -399,7 +385,7 @@ def steering(drafts: Sequence[Draft], context: Context) -> list[Reason]:
             ):
                 continue
             name = re.split(r"[.\[]", item.path, maxsplit=1)[0]
-            where = original(tool, name) + item.path[len(name) :]
+            where = original(draft.tool, name) + item.path[len(name) :]
             out.append(
                 Reason("steering", item.call, where, f"the model was about to write {item.wanted}, not {item.given}")
             )
@@ -452,7 +438,7 @@ def _harmless(item: Steered, drafts: Sequence[Draft], evidence: Evidence) -> boo
         )
     return not any(
         word.fold.startswith(begun) and word.fold not in STOP and word.stem not in used
-        for word in evidence.meant_words
+        for word in evidence.meant.words
         if begun[:1].isalnum()
     )
 

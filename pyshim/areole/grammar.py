@@ -178,10 +178,14 @@ class CallConstraint:
             place.step(byte)
             state = following
         for found in reversed(pieces.prefixes(run)):
-            after = pieces.after(self._state, found)
-            if after is not None and self._fits(after) and self._admitted(found):
+            if self._may_take(found):
                 return found
         return None
+
+    def _may_take(self, token: int) -> bool:
+        """Whether a token is legal, leaves room enough and is admitted."""
+        after = self.grammar.pieces.after(self._state, token)
+        return after is not None and self._fits(after) and self._admitted(token)
 
     def _admitted(self, token: int) -> bool:
         return self._guide is None or self._guide.admits(self.grammar.pieces.texts[token])
@@ -205,17 +209,11 @@ class CallConstraint:
 
     def _guided(self, session: TokenSession, own: int) -> int:
         """The likeliest token that the guide admits; `own` if there is none."""
-        guide, pieces, state = self._guide, self.grammar.pieces, self._state
-        assert guide is not None  # only asked where it is
         for token, _ in session.top(LOOKS[1]):
-            after = pieces.after(state, token)
-            if after is not None and self._fits(after) and guide.admits(pieces.texts[token]):
+            if self._may_take(token):
                 return token
-        for token in self._by_logit(session, guide.continuations(pieces)):
-            after = pieces.after(state, token)
-            if after is not None and self._fits(after) and guide.admits(pieces.texts[token]):
-                return token
-        return own
+        offered = self._guide.continuations(self.grammar.pieces) if self._guide is not None else []
+        return next(filter(self._may_take, self._by_logit(session, offered)), own)
 
     def accept(self, token: int) -> None:
         """Told of each token that was taken."""

@@ -12,18 +12,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from .clauses import split
 from .dates import Named, named_days, today_of
 from .evidence import (
-    _ORDINALS,
-    _PARTS,
-    _TIMES,
-    _UNITS,
+    SOMETIMES,
     Evidence,
     Quantity,
     Schema,
     clock_spans,
     clock_times,
+    dimension,
     mask,
     name_words,
     number_text,
@@ -33,7 +30,16 @@ from .evidence import (
     words_of,
 )
 from .places import Steps
-from .postprocess import is_date, kinds, properties, property_schema, shape, wants_iso
+from .postprocess import (
+    is_date,
+    kinds,
+    number_fault,
+    properties,
+    property_schema,
+    required_names,
+    shape,
+    wants_iso,
+)
 from .prompt import ToolSpec
 
 _EMAIL = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
@@ -43,7 +49,6 @@ _SERIES = re.compile(rf"(?<![\w.-]){_CODE}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*
 _IDS = {
     stem(word) for word in ("id", "number", "no", "code", "reference", "ref", "sku", "barcode", "pnr", "serial", "tag")
 }
-_VAGUE = {*_ORDINALS, *_PARTS, *_TIMES}
 
 
 class Offers:
@@ -61,7 +66,7 @@ class Offers:
     def tools(self) -> list[str]:
         """Where the request is one clause: the tools that it has a word of the name or a value of, if one of the words
         is in no other tool's name; [] if there is none."""
-        if sum(not clause.negated for clause in split(self.evidence.text)) != 1:
+        if sum(not clause.negated for clause in self.evidence.clauses) != 1:
             return []
         words = {name: telling(name_words(name)) for name in self._tools}
         said = self.meant.stems
@@ -126,7 +131,7 @@ class Offers:
         if top not in properties(tool):
             return None
         name, schema = top, property_schema(tool, top)
-        wanted = top in _required(root)
+        wanted = top in required_names(root)
         for step in steps[1:]:
             if isinstance(step, int):
                 items = shape(schema.get("items"), root)
@@ -135,7 +140,7 @@ class Offers:
             inside = schema.get("properties")
             if not isinstance(inside, Mapping) or step not in inside:
                 return None
-            wanted = wanted and step in _required(schema)
+            wanted = wanted and step in required_names(schema)
             name, schema = step, shape(inside[step], root)
         return name, schema, wanted
 
@@ -154,7 +159,7 @@ class Offers:
         loose: list[Quantity] = []
         unit = unit_of(name, schema)
         for item, owners in self._owned(tool):
-            if name in owners or _same_dimension(item, unit):
+            if name in owners or dimension(item.unit) == dimension(unit) != "":
                 own.append(item)
             elif not owners:
                 (loose if self._is_loose(item) else free).append(item)
@@ -173,7 +178,7 @@ class Offers:
             value = _converted(item, unit, schema)
             if value is None:
                 continue
-            if not _fits(value, schema):
+            if number_fault(value, schema) is not None:
                 return []  # a number that the argument cannot have is no reason to write another one
             values.append(value)
         out: list[str] = []
@@ -185,7 +190,7 @@ class Offers:
 
     def _is_loose(self, item: Quantity) -> bool:
         """Whether it is a word that only sometimes is a number: "both", "half", "the first"."""
-        return self.meant.text[item.start : item.end].lower() in _VAGUE
+        return self.meant.text[item.start : item.end].lower() in SOMETIMES
 
     def _owned(self, tool: ToolSpec) -> list[tuple[Quantity, frozenset[str]]]:
         """Each number with the arguments whose name stands beside it: "two adults", "channels 4, 5 and 6"."""
@@ -257,11 +262,6 @@ class Offers:
         return list(dict.fromkeys(out))
 
 
-def _required(schema: Schema) -> frozenset[str]:
-    names = schema.get("required")
-    return frozenset(n for n in names if isinstance(n, str)) if isinstance(names, list) else frozenset()
-
-
 def _number_names(tool: ToolSpec) -> list[str]:
     """The names of all arguments of a tool that are numbers, at any depth."""
     out: list[str] = []
@@ -282,35 +282,12 @@ def _number_names(tool: ToolSpec) -> list[str]:
     return out
 
 
-def _same_dimension(item: Quantity, unit: str) -> bool:
-    """Whether a quantity has a unit, and the argument one for the same thing: litres and millilitres."""
-    mine, wanted = _UNITS.get(item.unit), _UNITS.get(unit)
-    return mine is not None and wanted is not None and mine[0] == wanted[0]
-
-
 def _converted(item: Quantity, unit: str, schema: Schema) -> float | None:
     """A quantity as the argument counts; None if it counts something else."""
-    mine, wanted = _UNITS.get(item.unit), _UNITS.get(unit)
-    if mine is not None and wanted is not None:
-        return round(item.value * mine[1] / wanted[1], 9) if mine[0] == wanted[0] else None
+    mine, wanted = dimension(item.unit), dimension(unit)
+    if mine and wanted:
+        return round(item.converted(unit), 9) if mine == wanted else None
     most = schema.get("maximum")
     if item.unit in ("percent", "pct") and isinstance(most, (int, float)) and most <= 1:
         return item.value / 100
     return item.value
-
-
-def _fits(value: float, schema: Schema) -> bool:
-    if "number" not in kinds(schema) and not value.is_integer():
-        return False
-    low, high = schema.get("minimum"), schema.get("maximum")
-    over, under = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-
-    def given(bound: object) -> bool:
-        return isinstance(bound, (int, float)) and not isinstance(bound, bool)
-
-    return not (
-        (given(low) and value < low)  # type: ignore[operator]
-        or (given(high) and value > high)  # type: ignore[operator]
-        or (given(over) and value <= over)  # type: ignore[operator]
-        or (given(under) and value >= under)  # type: ignore[operator]
-    )

@@ -7,14 +7,15 @@ comes with its reason. Never adds an argument. Works on the names that the model
 from __future__ import annotations
 
 import json
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .clauses import cue_spans
 from .contract import Contract
 from .dates import iso_date, named_days, today_of
-from .evidence import STOP, Evidence, Schema, name_words, stem, words_of
+from .evidence import STOP, Evidence, Schema, name_words, number_text, stem, words_of
 from .literal import flags
 from .prompt import ToolSpec
 
@@ -40,13 +41,15 @@ class Draft:
 @dataclass(frozen=True)
 class Reason:
     """Why something was withheld or changed. gate: the rule; call: which one, from 0; argument: the caller's name;
-    tool: the caller's name of the call's tool, once the reason is part of an outcome."""
+    tool: the caller's name of the call's tool, once the reason is part of an outcome; echo: what was left out only
+    repeated another argument."""
 
     gate: str
     call: int
     argument: str | None
     why: str
     tool: str = ""
+    echo: bool = False
 
     def to_json(self) -> dict[str, object]:
         return {"gate": self.gate, "call": self.call, "tool": self.tool, "argument": self.argument, "why": self.why}
@@ -97,8 +100,32 @@ def property_schema(tool: ToolSpec, name: str) -> Schema:
 
 
 def required(tool: ToolSpec) -> frozenset[str]:
-    names = (tool.schema or {}).get("required")
+    return required_names(tool.schema or {})
+
+
+def required_names(schema: Schema) -> frozenset[str]:
+    """The properties that an object must have."""
+    names = schema.get("required")
     return frozenset(n for n in names if isinstance(n, str)) if isinstance(names, list) else frozenset()
+
+
+_BOUNDS: tuple[tuple[str, Callable[[float, float], bool], str], ...] = (
+    ("minimum", operator.lt, "below"),
+    ("maximum", operator.gt, "above"),
+    ("exclusiveMinimum", operator.le, "not above"),
+    ("exclusiveMaximum", operator.ge, "not below"),
+)
+
+
+def number_fault(value: float, schema: Schema) -> str | None:
+    """What is wrong with a number by its type and bounds; None if nothing is."""
+    if "integer" in kinds(schema) and "number" not in kinds(schema) and not float(value).is_integer():
+        return "not a whole number"
+    for key, broken, words in _BOUNDS:
+        bound = schema.get(key)
+        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and broken(value, bound):
+            return f"{words} {number_text(bound)}"
+    return None
 
 
 def choices_of(tools: Sequence[ToolSpec]) -> tuple[object, ...]:
@@ -208,7 +235,7 @@ def switch_for(name: str, value: object, schema: Schema, evidence: Evidence, *, 
     if literal or not name.endswith(("ed", "en")):
         return None
     verbs = {_verb(name.split("_")[-1])}
-    said = {_verb(word.fold) for word in evidence.meant_words}
+    said = {_verb(word.fold) for word in evidence.meant.words}
     if re.search(r"\b(?:no|not|without|never|any)\b", request, re.I):
         return None
     does, undoes = verbs & said, {prefix + verb for verb in verbs for prefix in ("un", "de", "dis")} & said
@@ -290,12 +317,12 @@ def drop_unsupported(
                 unsupported = unsupported or (
                     isinstance(value, bool) and not sure and not evidence.speaks_of(name, schema)
                 )
-            why = f"nothing in the request supports {json.dumps(value, ensure_ascii=False)}"
-            if not unsupported and not contract.literal and _echoes(name, value, schema, draft, evidence):
-                unsupported, why = True, f"{json.dumps(value, ensure_ascii=False)} only repeats another argument"
-            if unsupported:
+            echo = not unsupported and not contract.literal and _echoes(name, value, schema, draft, evidence)
+            if unsupported or echo:
                 del draft.arguments[name]
-                reasons.append(Reason("drop_unsupported", place, original(draft.tool, name), why))
+                shown = json.dumps(value, ensure_ascii=False)
+                why = f"{shown} only repeats another argument" if echo else f"nothing in the request supports {shown}"
+                reasons.append(Reason("drop_unsupported", place, original(draft.tool, name), why, echo=echo))
             elif not contract.literal:
                 reasons += _drop_parts(place, draft, name, value, schema, evidence)
     return reasons
