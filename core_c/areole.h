@@ -94,6 +94,13 @@ AREOLE_API int32_t areole_kernel_race(const areole_model *model, uint32_t pairs,
                                       uint32_t work_bytes);
 AREOLE_API int32_t areole_kernel_race_size(const areole_model *model, uint32_t *bytes);
 
+/* A shorter model of `count` of the model's blocks, at ascending indices `layers`: run in this order as if they were
+ * all. The rung starts at `arena` (64-byte aligned), shares the weights, which it must not outlive, and serves wherever
+ * a model does. Pairs are chosen for both at once. BAD_ARGUMENT, TOO_SMALL. */
+AREOLE_API int32_t areole_rung_size(const areole_model *model, const uint32_t *layers, uint32_t count, uint32_t *bytes);
+AREOLE_API int32_t areole_rung_init(void *arena, uint32_t arena_bytes, const areole_model *model,
+                                    const uint32_t *layers, uint32_t count);
+
 /* Bytes of a session's arena. `prefix_capacity` pinned tokens at most, `max_tokens` in all (at most max_seq),
  * kv_window newest positions visible besides the pinned ones (0: no window, everything is visible). */
 AREOLE_API int32_t areole_session_size(const areole_model *model, uint32_t prefix_capacity, uint32_t max_tokens,

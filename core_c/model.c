@@ -262,13 +262,14 @@ static void build_lanes(builder *b, areole_block *blocks) {
   uint32_t n = g->lanes, layers = g->layers;
   float *a_pre = dense(b, 1, layers), *a_post = dense(b, 1, layers), *a_res = dense(b, 1, layers);
   float *b_pre = dense(b, layers, n), *b_post = dense(b, layers, n), *b_res = dense(b, layers, n * n);
+  float *offsets = arena_take(&b->arena, (uint64_t)layers * 2 * n * 4);
   for (uint32_t l = 0; b_res && l < layers; l++) {
-    blocks[l].a_pre = a_pre[l], blocks[l].a_post = a_post[l], blocks[l].a_res = a_res[l];
-    blocks[l].b_pre = b_pre + l * n, blocks[l].b_post = b_post + l * n, blocks[l].b_res = b_res + l * n * n;
-    for (uint32_t i = 0; i < n; i++) {
-      b_pre[l * n + i] = b_pre[l * n + i] + (i == l % n ? 4.0f : -4.0f);
-      b_post[l * n + i] = b_post[l * n + i] + (i == l % n ? 0.0f : -4.0f);
-    }
+    areole_block *block = &blocks[l];
+    float *pre = offsets + l * 2 * n, *post = pre + n;
+    block->a_pre = a_pre[l], block->a_post = a_post[l], block->a_res = a_res[l];
+    block->stored_b_pre = b_pre + l * n, block->stored_b_post = b_post + l * n, block->b_res = b_res + l * n * n;
+    areole_lane_offsets(block, l, n, pre, post);
+    block->b_pre = pre, block->b_post = post;
   }
   build_phi(b, n, blocks, offsetof(areole_block, phi_pre));
   build_phi(b, n, blocks, offsetof(areole_block, phi_post));

@@ -25,6 +25,7 @@ typedef struct {
   areole_monarch mlp;
   areole_matrix phi_pre, phi_post, phi_res;
   const float *b_pre, *b_post, *b_res; /* with the lane offsets added to b_pre and b_post */
+  const float *stored_b_pre, *stored_b_post;
   float a_pre, a_post, a_res;
   int32_t site; /* index of this block's engram, or -1 */
   int32_t global;
@@ -49,6 +50,11 @@ struct areole_model {
   uint32_t head_count;
   areole_head heads[AREOLE_MAX_HEADS];
 };
+
+/* ---- ladder.c ---- */
+
+/* b_pre and b_post (lanes,) of the block that runs at `place` among the model's blocks. */
+void areole_lane_offsets(const areole_block *block, uint32_t place, uint32_t lanes, float *pre, float *post);
 
 enum { AREOLE_MODEL_MAGIC = 0x41524d31, AREOLE_SESSION_MAGIC = 0x41525331 };
 

@@ -19,6 +19,7 @@ import { AreoleError } from "./errors.js";
  * @typedef {object} DeclareOptions
  * @property {Contract} [contract]
  * @property {boolean | Record<string, boolean>} [gates] false: nothing is withheld; {negation: false}: not by that rule
+ * @property {number} [depth] how many of the model's blocks to run; all when not given
  * @property {boolean} [explain] say in the result, under the key `areole`, why something was withheld or changed
  *
  * @typedef {object} CompleteOptions

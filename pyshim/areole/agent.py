@@ -133,6 +133,7 @@ class Needle:
     strict: refuse text that is no list of tools with ToolsError. Without it such text is shown to the model as it is
     and declares no tool; `problem` then says what is wrong.
     max_tokens: the context, prefix and all turns; None is all that the model was made for. kv_window: as Model.session.
+    depth: how many of the model's blocks to run, see Model.at_depth: fewer are faster and less exact. None is all.
     contract: "areole" (that of None), "needle" (what the official engine does, faults included), "raw" (what the model
     writes), or one of your own; see contract.py. Under areole, tools whose schemas cannot be enforced are refused with
     SchemaError.
@@ -154,6 +155,7 @@ class Needle:
         strict: bool = True,
         max_tokens: int | None = None,
         kv_window: int | None = None,
+        depth: int | None = None,
         contract: str | Contract | None = None,
         gates: bool | Mapping[str, bool] = True,
         explain: bool = False,
@@ -164,6 +166,7 @@ class Needle:
     ) -> None:
         _need_text(system, "system")
         model = shared_model(model)
+        model = model.at_depth(depth) if depth is not None else model
         system = dated_facts(system) if auto_date else system
         self.declared: list[object] | str
         self.runnable: Mapping[str, Tool] = {}
@@ -180,9 +183,8 @@ class Needle:
         self._warned = False
         self._grammars: dict[str, Grammar] = {}
         self._options: dict[str, object] = {
-            "strict": strict, "max_tokens": max_tokens, "kv_window": kv_window, "contract": contract, "gates": gates,
-            "explain": explain, "capitals": capitals,
-            "forgeable": forgeable,
+            "strict": strict, "max_tokens": max_tokens, "kv_window": kv_window, "depth": depth, "contract": contract,
+            "gates": gates, "explain": explain, "capitals": capitals, "forgeable": forgeable,
         }  # fmt: skip
         self.contract = _chosen(DEFAULT if contract is None else contract, gates, capitals)
         forgeable = self.contract.forgeable if forgeable is None else forgeable

@@ -31,6 +31,7 @@ from .header import (
     read_geometry,
 )
 from .layout import (
+    ALIGN,
     BINARY,
     CQ_BITS,
     DTYPES,
@@ -40,6 +41,7 @@ from .layout import (
     MAX_COND_RANK,
     MAX_GROUP,
     MIN_GROUP,
+    RECORD,
     TERNARY,
     Need,
     Tensor,
@@ -53,8 +55,6 @@ from .tokenizer import Vocabulary, read_vocabulary
 
 __all__ = ["LIMITS", "TAG", "TAG_NEEDLE2", "Archive", "BufferReader", "Geometry", "Reader", "Tensor", "parse"]
 
-RECORD = struct.Struct("<BBHIIIIQQII")
-ALIGN = 64
 TERNARY_LEVEL = 1.2240064
 """Outer level of the three-level Lloyd-Max quantiser of a unit Gaussian; stored nowhere in the file."""
 BINARY_LEVEL = math.sqrt(2.0 / math.pi)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 OPTIONS = {"max_new_tokens", "probabilities"}
 """What `Bridge.begin` takes besides the text."""
-DECLARE_OPTIONS = {"contract", "gates", "explain"}
+DECLARE_OPTIONS = {"contract", "gates", "explain", "depth"}
 """What `Bridge.declare` takes besides tools and facts: arguments of Needle."""
 
 
@@ -123,7 +123,10 @@ class Bridge:
 
     @_answering
     def info(self) -> str:
-        """{"type": "info", "flavor", "kernels", "memory_bytes", "max_tokens", "kv_window", "archive"}."""
+        """{"type": "info", "flavor", "kernels", "memory_bytes", "max_tokens", "kv_window", "archive"}.
+
+        The archive's geometry has `layers`, the greatest `depth` that `declare` takes.
+        """
         self._open()
         geometry, core = self._model.geometry, self._model.core
         return _text(

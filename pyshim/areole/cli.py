@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import __version__
+from .archive_commands import add_commands
 from .contract import CONTRACTS, DEFAULT
 from .errors import AreoleError, CoreError, RequestError, ToolsError
 
@@ -65,11 +66,13 @@ def _parser() -> argparse.ArgumentParser:
             "--core", default="auto", choices=("auto", "native", "wasmtime", "wasmtime-simd128"),
             help="how to run the compiled core (default: the first that is there)",
         )  # fmt: skip
+        command.add_argument("--depth", type=int, metavar="N", help="run N of the model's blocks (default: all)")
 
     inspect = commands.add_parser("inspect", help="what is in an archive", epilog=EXIT_CODES)
     inspect.add_argument("file", metavar="FILE")
     inspect.add_argument("--json", action="store_true", help="print one JSON object")
     inspect.set_defaults(run=_inspect)
+    add_commands(commands, EXIT_CODES)
     return parser
 
 
@@ -80,7 +83,7 @@ def _ask(args: argparse.Namespace) -> int:
 
     tools = _read_text(args.tools)
     with (
-        Model.load(find_model(args.model), load_core(args.core)) as model,
+        Model.load(find_model(args.model), load_core(args.core), depth=args.depth) as model,
         Needle(model, tools, args.system, contract=args.contract, explain=args.explain) as needle,
     ):
         answer = needle.answer(args.request, args.max_new_tokens)
@@ -106,7 +109,7 @@ def _embed(args: argparse.Namespace) -> int:
     from .core import load_core
     from .model import Model
 
-    with Model.load(find_model(args.model), load_core(args.core)) as model:
+    with Model.load(find_model(args.model), load_core(args.core), depth=args.depth) as model:
         print(json.dumps(embed(model, args.text)))
     return OK
 

@@ -7,11 +7,16 @@ of stored tensors. Refuses nothing itself: `areole.archive` compares a file with
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .header import Geometry
 
+RECORD = struct.Struct("<BBHIIIIQQII")
+"""A record of the directory: type, dimensions, 0, 4 sizes, offset, length, group, width."""
+ALIGN = 64
+"""Each tensor starts at a multiple of it."""
 DTYPES = {1: "f16", 2: "f32", 3: "cq", 4: "raw"}
 BINARY, TERNARY = 1, 5
 CQ_BITS = (1, 2, 3, 4, 5)

@@ -20,6 +20,7 @@ from .archive import Archive, Geometry, parse
 from .core import Core, check, load_core
 from .core.abi import DTYPES, FLAGS, STATUSES, STRUCTS
 from .errors import ContextFullError, CoreError, RequestError
+from .ladder import rung, rung_geometry, selection
 from .tokenizer import Tokenizer
 
 HEAD_CODES = {"embedding": 1, "confidence": 2, "router": 3}
@@ -95,6 +96,7 @@ class Model:
         self.geometry: Geometry = archive.geometry
         self.tokenizer = Tokenizer(archive.vocabulary)
         self._sessions: set[Session] = set()
+        self._rungs: dict[int, Model] = {}
         self._arena = 0
         geometry = geometry_struct(self.archive)
         table, count = tensor_table(self.archive)
@@ -120,10 +122,18 @@ class Model:
         self._arena = arena
 
     @classmethod
-    def load(cls, source: str | os.PathLike[str] | bytes | bytearray | memoryview, core: Core | None = None) -> Model:
+    def load(
+        cls,
+        source: str | os.PathLike[str] | bytes | bytearray | memoryview,
+        core: Core | None = None,
+        *,
+        depth: int | None = None,
+    ) -> Model:
         """A model from a file or from bytes, which are copied into the core's memory.
 
-        Raises ArchiveError for a damaged file and CoreError where the core cannot run it; nothing stays allocated.
+        depth: blocks of the rung to load, see areole.ladder; only what it needs is kept. None is the whole model.
+        Raises ArchiveError for a damaged file, RequestError for a depth that it does not have, and CoreError where the
+        core cannot run it; nothing stays allocated.
         """
         if isinstance(source, (str, os.PathLike)):
             with open(source, "rb") as file:
@@ -132,6 +142,9 @@ class Model:
         else:
             data, name = source, "archive"
         archive = parse(data, name)  # a bad file is refused before the core is asked for memory
+        if depth is not None and depth != archive.geometry.layers:
+            data = rung(archive, depth).to_bytes()
+            archive = parse(data, name)
         core = core or load_core()
         nbytes = memoryview(data).nbytes
         address = core.alloc(nbytes)
@@ -147,6 +160,45 @@ class Model:
     def adopt(cls, core: Core, address: int, nbytes: int, name: str = "archive") -> Model:
         """A model of weights that already lie in the core's memory, 64-byte aligned. They stay the caller's."""
         return cls(core, address, parse(CoreReader(core, address, nbytes), name), owned=False)
+
+    def at_depth(self, depth: int | None) -> Model:
+        """The rung of `depth` of this model's blocks, see areole.ladder; the model itself for None or all of them.
+
+        It shares the weights and costs next to nothing, is made once, and closes with this model. RequestError for a
+        depth that there is not.
+        """
+        if depth is None or depth == self.geometry.layers:
+            return self
+        blocks = selection(self.geometry.layers, depth)
+        found = self._rungs.get(depth)
+        if found is None or found.closed:
+            found = self._rungs[depth] = self._rung(blocks)
+        return found
+
+    def _rung(self, blocks: Sequence[int]) -> Model:
+        core = self.core
+        indices = array("I", blocks)
+        scratch = core.alloc(4 * len(blocks) + 64)
+        try:
+            core.write(scratch, memoryview(indices).cast("B"))
+            out = scratch + 4 * len(blocks)
+            check(core.call("areole_rung_size", self.arena, scratch, len(blocks), out), "a rung")
+            size = int.from_bytes(core.read(out, 4), "little")
+            arena = core.alloc(size)
+            try:
+                check(core.call("areole_rung_init", arena, size, self.arena, scratch, len(blocks)), "a rung")
+            except CoreError:
+                core.free(arena)
+                raise
+        finally:
+            core.free(scratch)
+        model = object.__new__(Model)
+        model.core, model._weights, model._owned, model._arena = core, self._weights, False, arena
+        model.geometry = rung_geometry(self.geometry, blocks)
+        model.archive = replace(self.archive, geometry=model.geometry)
+        model.tokenizer = self.tokenizer
+        model._sessions, model._rungs = set(), {}
+        return model
 
     @property
     def closed(self) -> bool:
@@ -211,6 +263,8 @@ class Model:
         if self._arena:
             for session in list(self._sessions):
                 session.close()
+            for shorter in self._rungs.values():
+                shorter.close()
             self.core.free(self._arena)
             if self._owned:
                 self.core.free(self._weights)

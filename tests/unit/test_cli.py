@@ -14,6 +14,7 @@ import pytest
 from fakes import DATA, FakeModel
 
 from areole import cli
+from areole.archive import parse
 from areole.errors import CoreError
 
 TOOLS = (
@@ -48,7 +49,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.chdir(tmp_path)
 
     def script(*turns: str) -> list[tuple[Path, str]]:
-        def load(path: Path, core: str) -> Loaded:
+        def load(path: Path, core: str, *, depth: int | None = None) -> Loaded:
             loaded.append((path, core))
             return Loaded(*turns)
 
@@ -233,3 +234,15 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         errors = process.stderr.read()
         process.wait()
     assert errors == b"" and process.returncode == 0
+
+
+def test_slice_writes_the_shorter_archive(tiny_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "short.cact"
+    assert cli.main(["slice", str(tiny_path), "--depth", "3", "--out", str(out)]) == 0
+    made = parse(out.read_bytes())
+    assert made.geometry.layers == 3
+    assert capsys.readouterr().out == f"{out}: 3 of 5 blocks, {made.nbytes:,} of {tiny_path.stat().st_size:,} bytes\n"
+    assert cli.main(["slice", str(tiny_path), "--depth", "9", "--out", str(tmp_path / "no.cact")]) == 2
+    assert "2 to 5" in capsys.readouterr().err
+    assert cli.main(["slice", str(out), "--depth", "2", "--out", str(tmp_path / "no" / "folder")]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["short.cact"]

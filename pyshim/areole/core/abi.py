@@ -12,6 +12,8 @@ FUNCTIONS: dict[str, str] = {
     "areole_model_use_pairs": "pu",
     "areole_kernel_race": "puupu",
     "areole_kernel_race_size": "pp",
+    "areole_rung_size": "ppup",
+    "areole_rung_init": "puppu",
     "areole_session_size": "puuup",
     "areole_session_init": "pupuuu",
     "areole_session_reset": "p",
@@ -160,6 +162,9 @@ int32_t areole_model_use_pairs(areole_model *model, uint32_t pairs);
 int32_t areole_kernel_race(const areole_model *model, uint32_t pairs, uint32_t rounds, void *work,
 uint32_t work_bytes);
 int32_t areole_kernel_race_size(const areole_model *model, uint32_t *bytes);
+int32_t areole_rung_size(const areole_model *model, const uint32_t *layers, uint32_t count, uint32_t *bytes);
+int32_t areole_rung_init(void *arena, uint32_t arena_bytes, const areole_model *model,
+const uint32_t *layers, uint32_t count);
 int32_t areole_session_size(const areole_model *model, uint32_t prefix_capacity, uint32_t max_tokens,
 uint32_t kv_window, uint32_t *bytes);
 int32_t areole_session_init(void *arena, uint32_t arena_bytes, const areole_model *model,
