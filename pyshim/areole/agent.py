@@ -190,6 +190,7 @@ class Needle:
         forgeable = self.contract.forgeable if forgeable is None else forgeable
         self._explain = explain
         self._earlier: tuple[str, ...] = ()  # what was said in this conversation
+        self._last_request = ""  # the last of it that is a request and no result of a call
         self._facts = system_line(system)
         rendered = render_tools(self.declared)
         if strict and rendered.problem is not None:
@@ -357,12 +358,12 @@ class Needle:
         self._check_open()
         conversation = self._conversation
         mark = conversation.mark() if conversation is not None else None
-        before = self._stateless, self._pending, self._requests, self._earlier
+        before = self._stateless, self._pending, self._requests, self._earlier, self._last_request
         self._stateless = True
         try:
             yield self
         finally:
-            self._stateless, self._pending, self._requests, self._earlier = before
+            self._stateless, self._pending, self._requests, self._earlier, self._last_request = before
             if conversation is not None and mark is not None and not self._closed:
                 conversation.back(mark)
 
@@ -392,6 +393,7 @@ class Needle:
         self._pending = bool(turns[-1].calls)
         self._requests += sum(not one.is_result for one in turns)
         self._earlier = (*self._earlier, *(one.said for one in turns))
+        self._last_request = next((one.said for one in reversed(turns) if not one.is_result), self._last_request)
         return count
 
     def _guide(self, request: str, earlier: tuple[str, ...]) -> Guide | None:
@@ -484,7 +486,7 @@ class Needle:
             self._conversation.reset()
         self._pending = self._warned = False
         self._requests = 0
-        self._earlier = ()
+        self._earlier, self._last_request = (), ""
 
     def close(self) -> None:
         """Gives the session's memory back; the model stays the caller's. Closing twice is allowed."""
@@ -517,11 +519,12 @@ class Needle:
         self._requests += not is_result
         answer = self._answer_of(turn, text, is_result, constraint)
         self._earlier = (*self._earlier, text)
+        self._last_request = self._last_request if is_result else text
         self._pending = bool(answer.function_calls)
         yield answer
 
     def _answer_of(self, turn: Turn, text: str, is_result: bool, constraint: Constraint | None) -> Answer:
-        outcome = Outcome(confidence=turn.confidence)
+        outcome = Outcome(confidence=min(turn.confidence, turn.fluency))
         failure: AreoleError | None = None
         began = time.perf_counter()
         if turn.reached_call:
@@ -586,14 +589,13 @@ class Needle:
             len(self.tools) == 1,
             self._sorts,
             self._choices,
+            turn.call_marks[0][1] if turn.call_marks and not calls else 1.0,
         )
         return apply(drafts, context)
 
     def _request(self, text: str, is_result: bool) -> tuple[str, tuple[str, ...]]:
         """What a turn is an answer to, and what was said before it; a result of calls belongs to their request."""
-        if is_result and self._earlier:
-            return self._earlier[-1], (*self._earlier, text)
-        return text, self._earlier
+        return (self._last_request, (*self._earlier, text)) if is_result else (text, self._earlier)
 
     def _calls_of(self, turn: Turn) -> list[ReadCall]:
         """A finished turn's calls; of one that the budget cut off, those that are whole."""

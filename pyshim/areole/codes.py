@@ -1,4 +1,4 @@
-"""Standard codes and the words that people say for them: money and languages.
+"""Standard codes and the words that people say for them: money, languages and countries.
 
 Owns a short table. A code that it does not know has to be said as it is.
 """
@@ -16,17 +16,24 @@ EN english; FR french; DE german; ES spanish; IT italian; PT portuguese; NL dutc
 JA japanese; ZH chinese|mandarin; KO korean; AR arabic; HI hindi; TR turkish; EL greek; FI finnish; UK ukrainian;
 HE hebrew; VI vietnamese; TH thai; CS czech; HU hungarian; RO romanian; ID indonesian
 """
+_COUNTRIES = """
+US usa|america|states; GB britain|england|uk; DE germany; FR france; ES spain; IT italy; PT portugal; NL
+netherlands|holland; BE belgium; CH switzerland; AT austria; SE sweden; NO norway; DK denmark; FI finland; IE
+ireland; PL poland; CZ czechia; HU hungary; RO romania; GR greece; TR turkey; UA ukraine; RU russia; CA canada; MX
+mexico; BR brazil; AR argentina; CL chile; CO colombia; JP japan; CN china; KR korea; IN india; TH thailand; VN
+vietnam; ID indonesia; AU australia; NZ zealand; ZA africa; EG egypt; IL israel; AE emirates; SG singapore
+"""
 
 
-def _read(table: str) -> dict[str, frozenset[str]]:
-    out = {}
-    for entry in table.replace("\n", " ").split(";"):
+def _read(*tables: str) -> dict[str, frozenset[str]]:
+    out: dict[str, frozenset[str]] = {}
+    for entry in ";".join(tables).replace("\n", " ").split(";"):
         code, words = entry.split()
-        out[code.lower()] = frozenset(words.split("|"))
+        out[code.lower()] = out.get(code.lower(), frozenset()) | frozenset(words.split("|"))
     return out
 
 
-WORDS = {**_read(_LANGUAGES), **_read(_MONEY)}
+WORDS = _read(_LANGUAGES, _COUNTRIES, _MONEY)
 
 
 def said(code: str, folded: str, words: frozenset[str]) -> bool:

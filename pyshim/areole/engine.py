@@ -8,6 +8,8 @@ abandoned leaves the session as it was before.
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -101,7 +103,8 @@ class Turn:
     reached_call: the call's opening marker was generated. closed: so was its closing marker.
     exhausted: the budget ended the turn, not the model. stuck: the constraint allowed no token.
     call_marks: with `doubts`, for each token of the call how many of its bytes come before it, and the model's own
-    probability for it.
+    probability for it. fluency: with `doubts`, where the turn may end in words, the geometric mean of its probabilities
+    for the tokens of reasoning and prose; 1.0 before there are any.
     confidence: of the confidence head over the whole context; 0.0 for a turn that was cut off before any content.
     prefill_s, decode_s: seconds. grammar_s: of decode_s, what choosing the call's tokens took.
     prompt_tokens: ids fed before the first generated one.
@@ -126,6 +129,7 @@ class Turn:
         self._doubts = doubts
         self._call_bytes = 0
         self.call_marks: list[tuple[int, float]] = []
+        self._surprise, self._surprised = 0.0, 0
         self._made_in = conversation._state
         self._cancelled = self._started = False
         self._phase: Phase | None = None
@@ -148,6 +152,10 @@ class Turn:
     @property
     def call(self) -> str:
         return self._texts["call"]
+
+    @property
+    def fluency(self) -> float:
+        return math.exp(-self._surprise / self._surprised) if self._surprised else 1.0
 
     def cancel(self) -> None:
         """The next step raises Cancelled. Safe to call from within a step's consumer, and more than once."""
@@ -206,12 +214,10 @@ class Turn:
         if phase != self._phase:
             self._flush()
             self._phase = phase
-        called = phase == "call" and token not in conversation.special
-        wanted = self._probabilities or (called and self._doubts)
-        probability = conversation.session.probability(token) if wanted else None
-        if called and self._doubts and probability is not None:
-            self.call_marks.append((self._call_bytes, probability))
-            self._call_bytes += len(conversation.tokenizer.piece_bytes(token))
+        doubted = self._doubts and token not in conversation.special and (phase == "call" or self._free_text)
+        probability = conversation.session.probability(token) if doubted or self._probabilities else None
+        if doubted and probability is not None:
+            self._doubt(token, phase, probability)
         conversation.session.decode(token)
         self.tokens.append(token)
         if token in conversation.special:
@@ -220,6 +226,15 @@ class Turn:
             delta = self._decoder.feed(token)
             self._texts[phase] += delta
         return Step(token, phase, forced, delta, self._texts[phase], probability if self._probabilities else None)
+
+    def _doubt(self, token: int, phase: Phase, probability: float) -> None:
+        """Remembers how sure the model was of a token. The first of the words after thinking is its line break."""
+        if phase == "call":
+            self.call_marks.append((self._call_bytes, probability))
+            self._call_bytes += len(self._conversation.tokenizer.piece_bytes(token))
+        elif phase == "reasoning" or self._texts["text"]:
+            self._surprise -= math.log(max(probability, sys.float_info.min))
+            self._surprised += 1
 
     def _flush(self) -> str:
         """Ends the phase's text: bytes of a character that never came whole become U+FFFD, so that they show."""

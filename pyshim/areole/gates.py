@@ -80,6 +80,8 @@ class Context:
     """Whether that tool only sorts: see sorting.py."""
     choices: tuple[object, ...] = ()
     """The values of all enums of the declared tools' arguments."""
+    none: float = 1.0
+    """The model's own probability of making no call, where it made none."""
 
     def is_class(self, draft: Draft, path: str) -> bool:
         """Whether an argument is the class that a message was sorted into."""
@@ -187,9 +189,9 @@ def _telling_values(draft: Draft, context: Context) -> bool:
 
 
 def confidence_of(drafts: Sequence[Draft], context: Context) -> float:
-    """The head's value, or the raw probability of the first token of a number or switch where that is lower; 0 for an
-    object among a call's arguments where the contract has it so."""
-    level = context.head
+    """The head's value, or the raw probability of the first token of a number or switch, or of no call at all, where
+    that is lower; 0 for an object among a call's arguments where the contract has it so."""
+    level = min(context.head, context.none) if context.contract.doubt else context.head
     for draft in drafts:
         for name, value in draft.arguments.items():
             if context.contract.objects_doubted and isinstance(value, dict):
@@ -275,10 +277,11 @@ def grounding(drafts: Sequence[Draft], context: Context) -> list[Reason]:
 
 def _grounding_literal(drafts: Sequence[Draft], context: Context) -> list[Reason]:
     out = []
+    evidence, earlier = context.evidence, "\n".join(context.evidence.earlier)
     for at, draft in enumerate(drafts):
         for name in [n for n in draft.arguments if n in required(draft.tool)]:
             value, inside = draft.arguments[name], property_schema(draft.tool, name)
-            if literal.withholds(name, value, inside, context.evidence.text, context.evidence.background):
+            if literal.withholds(name, value, inside, evidence.text, evidence.background, earlier):
                 out.append(Reason("grounding", at, original(draft.tool, name), _unsupported(value)))
     return out
 

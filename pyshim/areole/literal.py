@@ -6,8 +6,9 @@ Only contract needle asks here. Its faults are kept: -7 is never found, "twenty 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from .codes import said
 from .dates import ISO
 from .evidence import number_text
 
@@ -42,6 +43,9 @@ _OPEN = frozenset(
 """Last words of the names of enums whose value need not be said."""
 _LOOSE = frozenset(["label", "title", "subject", "message", "note", "text", "currency", "time"])
 """Last words of the names of texts that need not be said."""
+_ACTS = frozenset(["on", "off", "up", "down", "dim"])
+"""Texts that say what to do, and so are the value of no argument but of those that are named as if they were."""
+_ACTING = frozenset(["action", "command", "mode", "power", "setting", "state", "status", "switch"])
 CUE = re.compile(r"\b(?:do\s?n['’]?t|do not|never)\b", re.I)
 
 
@@ -62,21 +66,35 @@ def flags(value: object, schema: Schema, request: str, facts: str) -> bool:
         return any(flags(item, items if isinstance(items, dict) else {}, request, facts) for item in value)
     if not isinstance(value, str) or not value or ISO.match(value):
         return False
-    return value.lower() not in f"{request}\n{facts}".lower()
+    known = f"{request}\n{facts}".lower()
+    return value.lower() not in known and not (len(value) == 2 and said(value, known, frozenset(_WORD.findall(known))))
 
 
-def withholds(name: str, value: object, schema: Schema, request: str, facts: str) -> bool:
-    """Whether a required argument of this value withholds the call."""
+def withholds(name: str, value: object, schema: Schema, request: str, facts: str, earlier: str = "") -> bool:
+    """Whether a required argument of this value withholds the call. `earlier`: the turns before, parts of `facts`."""
     if isinstance(value, bool) or "const" in schema or "default" in schema:
         return False
-    counted = bool(_NUMBER.search(request)) or not _COUNTED.isdisjoint(_WORD.findall(request.lower()))
+    told = f"{request}\n{earlier}"
+    counted = bool(_NUMBER.search(told)) or not _COUNTED.isdisjoint(_WORD.findall(told.lower()))
     if "enum" in schema:
         return isinstance(value, str) and name.split("_")[-1] not in _OPEN and not _shares_word(value, request)
     if isinstance(value, (int, float)):
         return not counted
+    last = name.split("_")[-1]
+    if not isinstance(value, str) or last in _LOOSE:
+        return False
+    if value.lower() in _ACTS and last not in _ACTING:
+        return True
+    return flags(value, schema, request, facts) and not _TIME.match(value)
+
+
+def repeats(name: str, arguments: Mapping[str, object], needed: Iterable[str]) -> bool:
+    """Whether an optional text is left out because it only repeats one that is required."""
+    value = arguments[name]
     if not isinstance(value, str) or name.split("_")[-1] in _LOOSE:
         return False
-    return value.isdigit() or (flags(value, schema, request, facts) and not _TIME.match(value))
+    others = (arguments.get(other) for other in needed if other != name)
+    return any(isinstance(other, str) and other.lower() == value.lower() for other in others)
 
 
 def _shares_word(value: str, request: str) -> bool:

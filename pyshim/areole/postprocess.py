@@ -16,7 +16,7 @@ from .clauses import cue_spans
 from .contract import Contract
 from .dates import iso_date, named_days, today_of
 from .evidence import STOP, Evidence, Schema, name_words, number_text, stem, words_of
-from .literal import flags
+from .literal import flags, repeats
 from .prompt import ToolSpec
 
 CAPITALISED = frozenset({"subject", "title", "label", "message", "note", "event_title", "event_name"})
@@ -308,7 +308,7 @@ def drop_unsupported(
                     reasons += _drop_parts(place, draft, name, value, schema, evidence)
                 continue
             if contract.literal:
-                unsupported = flags(value, schema, evidence.text, evidence.background)
+                unsupported = value == "" or flags(value, schema, evidence.text, evidence.background)
             elif name not in properties(draft.tool) and draft.tool.schema.get("additionalProperties") in (None, False):
                 unsupported = True
             else:
@@ -317,7 +317,12 @@ def drop_unsupported(
                 unsupported = unsupported or (
                     isinstance(value, bool) and not sure and not evidence.speaks_of(name, schema)
                 )
-            echo = not unsupported and not contract.literal and _echoes(name, value, schema, draft, evidence)
+            if unsupported:
+                echo = False
+            elif contract.literal:
+                echo = repeats(name, draft.arguments, required(draft.tool))
+            else:
+                echo = _echoes(name, value, schema, draft, evidence)
             if unsupported or echo:
                 del draft.arguments[name]
                 shown = json.dumps(value, ensure_ascii=False)

@@ -363,3 +363,14 @@ def test_resetting_a_fresh_conversation_costs_nothing() -> None:
     log = list(session.log)
     conversation.reset()
     assert session.log == log
+
+
+def test_fluency_is_the_mean_probability_of_thinking_and_words() -> None:
+    conversation, session = start(PROSE, PROSE, ANSWER)
+    chances = {TOKENIZER.encode(" lights")[0]: 0.25}
+    session.probability = lambda token: chances.get(token, 1.0)  # type: ignore[method-assign]
+    turn, _ = ask(conversation, doubts=True, free_text=True)
+    counted = len(turn.tokens) - 3  # without both markers and the line break after them
+    assert turn.fluency == pytest.approx(0.25 ** (1 / counted))
+    assert ask(conversation, free_text=True)[0].fluency == 1.0, "not asked for"
+    assert ask(conversation, doubts=True)[0].fluency == 1.0, "a turn that must end in a call"

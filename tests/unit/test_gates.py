@@ -10,6 +10,7 @@ import pytest
 from areole.contract import CONTRACTS, Contract
 from areole.evidence import Evidence
 from areole.gates import FLOOR, Context, Outcome, Steered, apply, confidence_of
+from areole.literal import withholds
 from areole.postprocess import Draft
 from areole.prompt import render_tools
 
@@ -76,6 +77,15 @@ TOOLS = {
                         },
                     },
                     "required": ["stays"],
+                },
+            },
+            {
+                "name": "fly",
+                "parameters": {
+                    "properties": {
+                        "origin": {"type": "string"}, "to": {"type": "string"}, "title": {"type": "string"},
+                    },
+                    "required": ["to"],
                 },
             },
             {"name": "switch", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"]}},
@@ -195,6 +205,14 @@ def test_confidence_is_the_least_of_the_head_and_the_first_tokens_of_numbers_and
     nested = call("plan", {}, place={"city": "Rome"}, stops=[{"city": "Rome"}])
     assert level("needle", nested) == 0.0 and level("areole", nested) == 0.8
     assert level("needle", call("plan", {}, stops=[{"city": "Rome"}])) == 0.8
+
+
+def test_no_call_is_as_sure_as_the_model_was_of_making_none() -> None:
+    def level(contract: str) -> float:
+        return apply([], Context(CONTRACTS[contract], Evidence("done"), 0.96, none=0.81)).confidence
+
+    assert level("needle") == level("areole") == 0.81
+    assert level("raw") == 0.96
 
 
 def test_doubt_withholds_only_what_the_request_does_not_say() -> None:
@@ -377,3 +395,34 @@ def test_needle_takes_numbers_as_written(text: str, level: int, ungrounded: list
 def test_needle_looks_three_words_past_the_cue(text: str, flag: bool, kept: bool) -> None:
     outcome = judged(text, call("lock_door", door="front"), contract="needle")
     assert outcome.validation == {"ungrounded": [], "negation": flag} and bool(outcome.function_calls) is kept
+
+
+def test_needle_leaves_out_optional_texts_that_are_empty_or_repeat_a_required_one() -> None:
+    def left(**arguments: object) -> object:
+        outcome = judged("fly to Oslo, say hi", call("fly", **arguments), contract="needle")
+        return outcome.function_calls[0]["arguments"]
+
+    assert left(origin="oslo", to="Oslo") == {"to": "Oslo"}
+    assert left(origin="", to="Oslo") == {"to": "Oslo"}
+    assert left(title="oslo", to="Oslo") == {"title": "Oslo", "to": "Oslo"}, "a title may repeat"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "kept"),
+    [
+        ("lights on", "level", "on", False),
+        ("lights on", "state", "on", True),
+        ("lights low", "level", "low", True),
+        ("set it to 5", "level", "5", True),
+        ("translate it to German", "language", "de", True),
+        ("translate it to German", "language", "fr", False),
+        ("weather in Germany", "country", "DE", True),
+    ],
+)
+def test_what_needle_takes_for_a_required_text(text: str, name: str, value: str, kept: bool) -> None:
+    assert withholds(name, value, {"type": "string"}, text, "") is not kept
+
+
+def test_needle_lets_a_number_pass_where_an_earlier_turn_had_one() -> None:
+    assert withholds("level", 0, {"type": "integer"}, "mute", "set it to 30")
+    assert not withholds("level", 0, {"type": "integer"}, "mute", "set it to 30", "set it to 30")
