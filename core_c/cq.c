@@ -59,6 +59,7 @@ void areole_levels_init(areole_levels *levels, const float *values, uint32_t bit
     if (-q[i] > most) most = -q[i];
   }
   levels->offset = most;
+  memset(levels->nibble, 15, sizeof levels->nibble);
   for (uint32_t i = 0; i < 16; i++) {
     levels->low[i] = (uint8_t)(q[levels->width == 2 ? i & 3 : i] + most);
     levels->high[i] = (uint8_t)(q[levels->width == 2 ? i >> 2 : i] + most);
@@ -160,58 +161,49 @@ void areole_table_row(const areole_table *t, uint32_t row, float *work, float *o
 
 /* ---- products ---- */
 
-/* Four f16 norms as f32. They are never negative (the archive's reader refuses such), so no sign to move. */
-AREOLE_INLINE vec norms4(const uint16_t *p) {
-  return v_mul(v_shl_i32(v_widen_u16(p), 13), v_splat(5.192296858534828e33f));
-}
-
-/* One row quad's epilogue of one group. */
-AREOLE_INLINE vec add_group(vec y, vec dot, vec norm, vec scale) {
-  return v_add(y, v_mul(v_float(dot), v_mul(norm, scale)));
-}
-
-typedef void gemv_kernel(const uint8_t *, const uint16_t *, const areole_levels *, const int8_t *, const int32_t *,
-                         const float *, uint32_t, uint32_t, uint32_t, float *);
+typedef void gemv_kernel(const uint8_t *, const uint16_t *, const areole_levels *, const int8_t *, const areole_part *,
+                         uint32_t, uint32_t, uint32_t, float *);
 typedef void gemm_kernel(const uint8_t *, const uint16_t *, uint32_t, const areole_levels *, const int8_t *,
-                         const int32_t *, const float *, uint32_t, uint32_t, float *, uint32_t);
+                         const areole_part *, uint32_t, uint32_t, float *, uint32_t);
 
 /* Rows in blocks of 4 * R (R row quads interleaved) times one token. `steps` words of a row make a group. */
-#define DEFINE_GEMV(NAME, R, WIDTH, DOT)                                                                               \
-  static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, const areole_levels *levels,               \
-                                   const int8_t *quads, const int32_t *sums, const float *scales, uint32_t blocks,     \
-                                   uint32_t groups, uint32_t steps, float *y) {                                        \
-    vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f), zero = v_zero();     \
-    for (; blocks; blocks--, y += 4 * R) {                                                                             \
-      const int8_t *x = quads;                                                                                         \
-      vec f[R];                                                                                                        \
-      for (int i = 0; i < R; i++) f[i] = zero;                                                                         \
-      for (uint32_t g = 0; g < groups; g++, norms += 4 * R) {                                                          \
-        vec a[R][2], start = v_splat_i32(-levels->offset * sums[g]);                                                   \
-        for (int i = 0; i < R; i++) a[i][0] = start, a[i][1] = zero;                                                   \
-        AREOLE_NO_UNROLL                                                                                               \
-        for (uint32_t s = 0; s < steps; s++) {                                                                         \
-          AREOLE_TOUCH(w + 1024);                                                                                      \
-          for (int i = 0; i < R; i++) {                                                                                \
-            vec b = v_load(w + 16 * i), lo = v_and(b, nibble), hi = v_and(v_high_nibbles(b), nibble);                  \
-            a[i][0] = DOT(v_load(x), v_lookup(low, lo), a[i][0]);                                                      \
-            if (WIDTH == 2) {                                                                                          \
-              a[i][1] = DOT(v_load(x + 16), v_lookup(high, lo), a[i][1]);                                              \
-              a[i][0] = DOT(v_load(x + 32), v_lookup(low, hi), a[i][0]);                                               \
-              a[i][1] = DOT(v_load(x + 48), v_lookup(high, hi), a[i][1]);                                              \
-            } else {                                                                                                   \
-              a[i][1] = DOT(v_load(x + 16), v_lookup(low, hi), a[i][1]);                                               \
-            }                                                                                                          \
-          }                                                                                                            \
-          w += 16 * R;                                                                                                 \
-          x += WIDTH == 2 ? 64 : 32;                                                                                   \
-          AREOLE_OPAQUE(w);                                                                                            \
-          AREOLE_OPAQUE(x);                                                                                            \
-        }                                                                                                              \
-        vec scale = v_splat(scales[g] * levels->unit);                                                                 \
-        for (int i = 0; i < R; i++) f[i] = add_group(f[i], v_add_i32(a[i][0], a[i][1]), norms4(norms + 4 * i), scale); \
-      }                                                                                                                \
-      for (int i = 0; i < R; i++) v_store(y + 4 * i, f[i]);                                                            \
-    }                                                                                                                  \
+#define DEFINE_GEMV(NAME, R, WIDTH, DOT)                                                                            \
+  static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, const areole_levels *levels,            \
+                                   const int8_t *quads, const areole_part *parts, uint32_t blocks, uint32_t groups, \
+                                   uint32_t steps, float *y) {                                                      \
+    vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f), zero = v_zero();  \
+    for (; blocks; blocks--, y += 4 * R) {                                                                          \
+      const int8_t *x = quads;                                                                                      \
+      vec f[R];                                                                                                     \
+      for (int i = 0; i < R; i++) f[i] = zero;                                                                      \
+      for (uint32_t g = 0; g < groups; g++, norms += 4 * R) {                                                       \
+        vec a[R][2], start = v_splat_i32(-levels->offset * parts[g].sum);                                           \
+        for (int i = 0; i < R; i++) a[i][0] = start, a[i][1] = zero;                                                \
+        AREOLE_NO_UNROLL                                                                                            \
+        for (uint32_t s = 0; s < steps; s++) {                                                                      \
+          AREOLE_TOUCH(w + 1024);                                                                                   \
+          for (int i = 0; i < R; i++) {                                                                             \
+            vec b = v_load(w + 16 * i), lo = v_and(b, nibble), hi = v_and(v_high_nibbles(b), nibble);               \
+            a[i][0] = DOT(v_load(x), v_lookup(low, lo), a[i][0]);                                                   \
+            if (WIDTH == 2) {                                                                                       \
+              a[i][1] = DOT(v_load(x + 16), v_lookup(high, lo), a[i][1]);                                           \
+              a[i][0] = DOT(v_load(x + 32), v_lookup(low, hi), a[i][0]);                                            \
+              a[i][1] = DOT(v_load(x + 48), v_lookup(high, hi), a[i][1]);                                           \
+            } else {                                                                                                \
+              a[i][1] = DOT(v_load(x + 16), v_lookup(low, hi), a[i][1]);                                            \
+            }                                                                                                       \
+          }                                                                                                         \
+          w += 16 * R;                                                                                              \
+          x += WIDTH == 2 ? 64 : 32;                                                                                \
+          AREOLE_OPAQUE(w);                                                                                         \
+          AREOLE_OPAQUE(x);                                                                                         \
+        }                                                                                                           \
+        vec scale = v_splat(parts[g].scale * levels->unit);                                                         \
+        for (int i = 0; i < R; i++)                                                                                 \
+          f[i] = areole_add_group(f[i], v_add_i32(a[i][0], a[i][1]), areole_norms4(norms + 4 * i), scale);          \
+      }                                                                                                             \
+      for (int i = 0; i < R; i++) v_store(y + 4 * i, f[i]);                                                         \
+    }                                                                                                               \
   }
 
 DEFINE_GEMV(gemv2_r4, 4, 2, v_dot_i8)
@@ -220,137 +212,69 @@ DEFINE_GEMV(gemv4_r4, 4, 4, v_dot_i8)
 DEFINE_GEMV(gemv4_r1, 1, 4, v_dot_i8)
 
 /* R row quads, `pitch` bytes of codes (and pitch / 4 norms) from one word to the next, times a tile of 6 tokens. */
-#define DEFINE_GEMM(NAME, R, WIDTH, DOT)                                                                              \
-  static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, uint32_t pitch,                           \
-                                   const areole_levels *levels, const int8_t *x, const int32_t *sums,                 \
-                                   const float *scales, uint32_t groups, uint32_t steps, float *y, uint32_t stride) { \
-    vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f);                     \
-    vec f[AREOLE_TILE][R];                                                                                            \
-    for (int t = 0; t < AREOLE_TILE; t++)                                                                             \
-      for (int i = 0; i < R; i++) f[t][i] = v_zero();                                                                 \
-    for (uint32_t g = 0; g < groups; g++) {                                                                           \
-      vec a[AREOLE_TILE][R];                                                                                          \
-      for (int t = 0; t < AREOLE_TILE; t++) {                                                                         \
-        vec start = v_splat_i32(-levels->offset * sums[t * groups + g]);                                              \
-        for (int i = 0; i < R; i++) a[t][i] = start;                                                                  \
-      }                                                                                                               \
-      AREOLE_NO_UNROLL                                                                                                \
-      for (uint32_t s = 0; s < steps; s++) {                                                                          \
-        AREOLE_TOUCH(w + 3072);                                                                                       \
-        vec lo[R], hi[R], level[R];                                                                                   \
-        for (int i = 0; i < R; i++) {                                                                                 \
-          vec b = v_load(w + 16 * i);                                                                                 \
-          lo[i] = v_and(b, nibble);                                                                                   \
-          hi[i] = v_and(v_high_nibbles(b), nibble);                                                                   \
-        }                                                                                                             \
-        for (int q = 0; q < (WIDTH == 2 ? 4 : 2); q++) {                                                              \
-          for (int i = 0; i < R; i++)                                                                                 \
-            level[i] =                                                                                                \
-                WIDTH == 2 ? v_lookup(q & 1 ? high : low, q & 2 ? hi[i] : lo[i]) : v_lookup(low, q ? hi[i] : lo[i]);  \
-          for (int t = 0; t < AREOLE_TILE; t++) {                                                                     \
-            vec values = v_load(x + (q * AREOLE_TILE + t) * 16);                                                      \
-            for (int i = 0; i < R; i++) a[t][i] = DOT(values, level[i], a[t][i]);                                     \
-          }                                                                                                           \
-        }                                                                                                             \
-        w += pitch;                                                                                                   \
-        x += (WIDTH == 2 ? 4 : 2) * AREOLE_TILE * 16;                                                                 \
-        AREOLE_OPAQUE(w);                                                                                             \
-        AREOLE_OPAQUE(x);                                                                                             \
-      }                                                                                                               \
-      for (int i = 0; i < R; i++) {                                                                                   \
-        vec norm = norms4(norms + 4 * i);                                                                             \
-        for (int t = 0; t < AREOLE_TILE; t++)                                                                         \
-          f[t][i] = add_group(f[t][i], a[t][i], norm, v_splat(scales[t * groups + g] * levels->unit));                \
-      }                                                                                                               \
-      norms += pitch / 4;                                                                                             \
-    }                                                                                                                 \
-    for (int t = 0; t < AREOLE_TILE; t++)                                                                             \
-      for (int i = 0; i < R; i++) v_store(y + t * stride + 4 * i, f[t][i]);                                           \
+#define DEFINE_GEMM(NAME, R, WIDTH, TILE, DOT)                                                                       \
+  static AREOLE_NOINLINE void NAME(const uint8_t *w, const uint16_t *norms, uint32_t pitch,                          \
+                                   const areole_levels *levels, const int8_t *x, const areole_part *parts,           \
+                                   uint32_t groups, uint32_t steps, float *y, uint32_t stride) {                     \
+    vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f);                    \
+    vec f[TILE][R];                                                                                                  \
+    for (int t = 0; t < TILE; t++)                                                                                   \
+      for (int i = 0; i < R; i++) f[t][i] = v_zero();                                                                \
+    for (uint32_t g = 0; g < groups; g++) {                                                                          \
+      vec a[TILE][R];                                                                                                \
+      for (int t = 0; t < TILE; t++) {                                                                               \
+        vec start = v_splat_i32(-levels->offset * parts[t * groups + g].sum);                                        \
+        for (int i = 0; i < R; i++) a[t][i] = start;                                                                 \
+      }                                                                                                              \
+      AREOLE_NO_UNROLL                                                                                               \
+      for (uint32_t s = 0; s < steps; s++) {                                                                         \
+        AREOLE_TOUCH(w + 3072);                                                                                      \
+        vec lo[R], hi[R], level[R];                                                                                  \
+        for (int i = 0; i < R; i++) {                                                                                \
+          vec b = v_load(w + 16 * i);                                                                                \
+          lo[i] = v_and(b, nibble);                                                                                  \
+          hi[i] = v_and(v_high_nibbles(b), nibble);                                                                  \
+        }                                                                                                            \
+        for (int q = 0; q < (WIDTH == 2 ? 4 : 2); q++) {                                                             \
+          for (int i = 0; i < R; i++)                                                                                \
+            level[i] =                                                                                               \
+                WIDTH == 2 ? v_lookup(q & 1 ? high : low, q & 2 ? hi[i] : lo[i]) : v_lookup(low, q ? hi[i] : lo[i]); \
+          for (int t = 0; t < TILE; t++) {                                                                           \
+            vec values = v_load(x + (q * TILE + t) * 16);                                                            \
+            for (int i = 0; i < R; i++) a[t][i] = DOT(values, level[i], a[t][i]);                                    \
+          }                                                                                                          \
+        }                                                                                                            \
+        w += pitch;                                                                                                  \
+        x += (WIDTH == 2 ? 4 : 2) * TILE * 16;                                                                       \
+        AREOLE_OPAQUE(w);                                                                                            \
+        AREOLE_OPAQUE(x);                                                                                            \
+      }                                                                                                              \
+      for (int i = 0; i < R; i++) {                                                                                  \
+        vec norm = areole_norms4(norms + 4 * i);                                                                     \
+        for (int t = 0; t < TILE; t++)                                                                               \
+          f[t][i] = areole_add_group(f[t][i], a[t][i], norm, v_splat(parts[t * groups + g].scale * levels->unit));   \
+      }                                                                                                              \
+      norms += pitch / 4;                                                                                            \
+    }                                                                                                                \
+    for (int t = 0; t < TILE; t++)                                                                                   \
+      for (int i = 0; i < R; i++) v_store(y + t * stride + 4 * i, f[t][i]);                                          \
   }
 
-DEFINE_GEMM(gemm2_r2, 2, 2, v_dot_i8)
-DEFINE_GEMM(gemm2_r1, 1, 2, v_dot_i8)
-DEFINE_GEMM(gemm4_r2, 2, 4, v_dot_i8)
-DEFINE_GEMM(gemm4_r1, 1, 4, v_dot_i8)
+DEFINE_GEMM(gemm2_r2, 2, 2, AREOLE_TILE, v_dot_i8)
+DEFINE_GEMM(gemm2_r1, 1, 2, AREOLE_TILE, v_dot_i8)
+DEFINE_GEMM(gemm4_r2, 2, 4, AREOLE_TILE, v_dot_i8)
+DEFINE_GEMM(gemm4_r1, 1, 4, AREOLE_TILE, v_dot_i8)
 
 #ifdef AREOLE_PAIRS
-/* The two kernels that most of the time goes to, once more by pair sums: four quads add up in i16 before they are
- * widened, which levels of at most 32 leave room for. 4-bit levels are larger and are widened at once. */
-static AREOLE_NOINLINE void gemv2_pairs(const uint8_t *w, const uint16_t *norms, const areole_levels *levels,
-                                        const int8_t *quads, const int32_t *sums, const float *scales, uint32_t blocks,
-                                        uint32_t groups, uint32_t steps, float *y) {
-  enum { R = 4 };
-  vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f), zero = v_zero();
-  for (; blocks; blocks--, y += 4 * R) {
-    const int8_t *x = quads;
-    vec f[R];
-    for (int i = 0; i < R; i++) f[i] = zero;
-    for (uint32_t g = 0; g < groups; g++, norms += 4 * R) {
-      vec a[R];
-      for (int i = 0; i < R; i++) a[i] = v_splat_i32(-levels->offset * sums[g]);
-      AREOLE_NO_UNROLL
-      for (uint32_t s = 0; s < steps; s++) {
-        AREOLE_TOUCH(w + 1024);
-        vec x0 = v_load(x), x1 = v_load(x + 16), x2 = v_load(x + 32), x3 = v_load(x + 48);
-        for (int i = 0; i < R; i++) {
-          vec b = v_load(w + 16 * i), lo = v_and(b, nibble), hi = v_and(v_high_nibbles(b), nibble);
-          vec p = v_add_i16(v_pairs(x0, v_lookup(low, lo)), v_pairs(x1, v_lookup(high, lo)));
-          vec q = v_add_i16(v_pairs(x2, v_lookup(low, hi)), v_pairs(x3, v_lookup(high, hi)));
-          a[i] = v_add_pairs(v_add_i16(p, q), a[i]);
-        }
-        w += 16 * R;
-        x += 64;
-        AREOLE_OPAQUE(w);
-        AREOLE_OPAQUE(x);
-      }
-      vec scale = v_splat(scales[g] * levels->unit);
-      for (int i = 0; i < R; i++) f[i] = add_group(f[i], a[i], norms4(norms + 4 * i), scale);
-    }
-    for (int i = 0; i < R; i++) v_store(y + 4 * i, f[i]);
-  }
-}
-
-static AREOLE_NOINLINE void gemm2_pairs(const uint8_t *w, const uint16_t *norms, uint32_t pitch,
-                                        const areole_levels *levels, const int8_t *x, const int32_t *sums,
-                                        const float *scales, uint32_t groups, uint32_t steps, float *y,
-                                        uint32_t stride) {
-  vec low = v_load(levels->low), high = v_load(levels->high), nibble = v_splat_i32(0x0f0f0f0f);
-  vec f[AREOLE_TILE];
-  for (int t = 0; t < AREOLE_TILE; t++) f[t] = v_zero();
-  for (uint32_t g = 0; g < groups; g++) {
-    vec a[AREOLE_TILE];
-    for (int t = 0; t < AREOLE_TILE; t++) a[t] = v_splat_i32(-levels->offset * sums[t * groups + g]);
-    AREOLE_NO_UNROLL
-    for (uint32_t s = 0; s < steps; s++) {
-      AREOLE_TOUCH(w + 3072);
-      vec b = v_load(w), lo = v_and(b, nibble), hi = v_and(v_high_nibbles(b), nibble);
-      vec l0 = v_lookup(low, lo), l1 = v_lookup(high, lo), l2 = v_lookup(low, hi), l3 = v_lookup(high, hi);
-      for (int t = 0; t < AREOLE_TILE; t++) {
-        vec p = v_add_i16(v_pairs(v_load(x + t * 16), l0), v_pairs(v_load(x + (AREOLE_TILE + t) * 16), l1));
-        vec q = v_add_i16(v_pairs(v_load(x + (2 * AREOLE_TILE + t) * 16), l2),
-                          v_pairs(v_load(x + (3 * AREOLE_TILE + t) * 16), l3));
-        a[t] = v_add_pairs(v_add_i16(p, q), a[t]);
-      }
-      w += pitch;
-      x += 4 * AREOLE_TILE * 16;
-      AREOLE_OPAQUE(w);
-      AREOLE_OPAQUE(x);
-    }
-    vec norm = norms4(norms);
-    for (int t = 0; t < AREOLE_TILE; t++)
-      f[t] = add_group(f[t], a[t], norm, v_splat(scales[t * groups + g] * levels->unit));
-    norms += pitch / 4;
-  }
-  for (int t = 0; t < AREOLE_TILE; t++) v_store(y + t * stride, f[t]);
-}
-
+/* 4-bit levels are too large for pair sums to add up (pairs.c), but even so they save instructions. */
 DEFINE_GEMV(gemv4_pairs, 4, 4, v_dot_by_pairs)
-DEFINE_GEMM(gemm4_pairs, 2, 4, v_dot_by_pairs)
+DEFINE_GEMM(gemm4_pairs, 2, 4, AREOLE_TILE, v_dot_by_pairs)
+DEFINE_GEMM(gemm2_pairs_r1, 1, 2, AREOLE_PAIRS_TILE, v_dot_by_pairs)
 #endif
 
 /* A row that no block of four holds, times one token of a tile; `pitch` bytes from quad to quad. */
-static float single_row(const areole_matrix *m, uint32_t row, const int8_t *quads, uint32_t pitch, const int32_t *sums,
-                        const float *scales) {
+static float single_row(const areole_matrix *m, uint32_t row, const int8_t *quads, uint32_t pitch,
+                        const areole_part *parts) {
   const areole_levels *levels = m->levels;
   const uint8_t *codes = m->codes + (size_t)row * m->row_bytes;
   uint32_t per_quad = levels->width; /* quads in one 4-byte word: 4 of 16 columns, or 2 of 8 */
@@ -358,7 +282,7 @@ static float single_row(const areole_matrix *m, uint32_t row, const int8_t *quad
   uint32_t words = m->row_bytes / 4 / m->groups;
   float y = 0.0f;
   for (uint32_t g = 0; g < m->groups; g++) {
-    int32_t dot = -levels->offset * sums[g];
+    int32_t dot = -levels->offset * parts[g].sum;
     for (uint32_t w = 0; w < words; w++, codes += 4)
       for (uint32_t q = 0; q < per_quad; q++, quads += pitch)
         for (uint32_t k = 0; k < 4; k++) {
@@ -366,41 +290,46 @@ static float single_row(const areole_matrix *m, uint32_t row, const int8_t *quad
           dot += quads[k] * (per_quad == 4 && (q & 1) ? levels->high[nibble] : levels->low[nibble]);
         }
     float norm = f16_value(m->norms[(size_t)row * m->groups + g]);
-    y = y + (float)dot * (norm * (scales[g] * levels->unit));
+    y = y + (float)dot * (norm * (parts[g].scale * levels->unit));
   }
   return y;
+}
+
+uint32_t areole_tile(const areole_levels *levels) {
+#ifdef AREOLE_PAIRS
+  if (levels->pairs && levels->width == 2) return AREOLE_PAIRS_TILE;
+#else
+  (void)levels;
+#endif
+  return AREOLE_TILE;
 }
 
 void areole_input_prepare(areole_input *in, const areole_matrix *m, const float *x, uint32_t stride, uint32_t tokens,
                           const float *multipliers, float *work) {
   uint32_t width = m->levels->width, padded = m->groups * m->group;
-  uint32_t pitch = tokens == 1 ? 16 : 16 * AREOLE_TILE;
   in->tokens = tokens;
   in->group = m->group;
   in->width = width;
+  in->tile = tokens == 1 ? 1 : areole_tile(m->levels);
   for (uint32_t t = 0; t < tokens; t++)
     areole_rotate(x + (size_t)t * stride, m->columns, m->group, width, multipliers ? multipliers[t] : 1.0f, work,
-                  in->quads + (size_t)(t / AREOLE_TILE) * padded * 4 * AREOLE_TILE + t % AREOLE_TILE * 16, pitch,
-                  in->sums + t * m->groups, in->scales + t * m->groups);
+                  in->quads + (size_t)(t / in->tile) * padded * 4 * in->tile + t % in->tile * 16, 16 * in->tile,
+                  in->parts + t * m->groups);
 }
 
 static void matvec(const areole_matrix *m, const areole_input *in, uint32_t rows, float *y) {
-  uint32_t whole = rows / 16, done = (m->rows & ~15u), steps = m->row_bytes / 4 / m->groups;
-  if (rows > done)
-    whole = done / 16;
-  else
-    whole = (rows + 15) / 16;
+  uint32_t done = m->rows & ~15u, whole = (rows < done ? rows + 15 : done) / 16, steps = m->row_bytes / 4 / m->groups;
   gemv_kernel *blocks = m->levels->width == 2 ? gemv2_r4 : gemv4_r4;
 #ifdef AREOLE_PAIRS
-  if (m->levels->pairs) blocks = m->levels->width == 2 ? gemv2_pairs : gemv4_pairs;
+  if (m->levels->pairs) blocks = m->levels->width == 2 ? areole_gemv2_pairs : gemv4_pairs;
 #endif
-  blocks(m->codes, m->norms, m->levels, in->quads, in->sums, in->scales, whole, m->groups, steps, y);
+  blocks(m->codes, m->norms, m->levels, in->quads, in->parts, whole, m->groups, steps, y);
   if (rows <= done) return;
   uint32_t fours = (m->rows - done) / 4;
   (m->levels->width == 2 ? gemv2_r1 : gemv4_r1)(m->codes + (size_t)done * m->row_bytes,
-                                                m->norms + (size_t)done * m->groups, m->levels, in->quads, in->sums,
-                                                in->scales, fours, m->groups, steps, y + done);
-  for (uint32_t r = done + 4 * fours; r < m->rows; r++) y[r] = single_row(m, r, in->quads, 16, in->sums, in->scales);
+                                                m->norms + (size_t)done * m->groups, m->levels, in->quads, in->parts,
+                                                fours, m->groups, steps, y + done);
+  for (uint32_t r = done + 4 * fours; r < m->rows; r++) y[r] = single_row(m, r, in->quads, 16, in->parts);
 }
 
 void areole_matmul(const areole_matrix *m, const areole_input *in, uint32_t rows, float *y, uint32_t y_stride) {
@@ -409,30 +338,31 @@ void areole_matmul(const areole_matrix *m, const areole_input *in, uint32_t rows
     return;
   }
   uint32_t whole = m->rows & ~15u, fours = m->rows & ~3u, steps = m->row_bytes / 4 / m->groups;
-  uint32_t tile_bytes = m->groups * m->group * 4 * AREOLE_TILE, at_once = 8;
-  gemm_kernel *blocks = m->levels->width == 2 ? gemm2_r2 : gemm4_r2;
+  uint32_t tile_bytes = m->groups * m->group * 4 * in->tile, wide = m->levels->width == 4, from = 0;
+  gemm_kernel *two = wide ? gemm4_r2 : gemm2_r2, *one = wide ? gemm4_r1 : gemm2_r1;
 #ifdef AREOLE_PAIRS
-  if (m->levels->pairs) blocks = m->levels->width == 2 ? gemm2_pairs : gemm4_pairs;
-  if (blocks == gemm2_pairs) at_once = 4;
+  if (m->levels->pairs && wide) two = gemm4_pairs;
+  if (m->levels->pairs && !wide) {
+    one = gemm2_pairs_r1;
+    from = rows < whole ? rows : whole;
+    areole_gemm2_pairs(m, in, from, y, y_stride);
+  }
 #endif
-  for (uint32_t t = 0; t < in->tokens; t += AREOLE_TILE) {
-    const int8_t *x = in->quads + (size_t)(t / AREOLE_TILE) * tile_bytes;
-    const int32_t *sums = in->sums + t * m->groups;
-    const float *scales = in->scales + t * m->groups;
+  for (uint32_t t = 0; t < in->tokens; t += in->tile) {
+    const int8_t *x = in->quads + (size_t)(t / in->tile) * tile_bytes;
+    const areole_part *parts = in->parts + t * m->groups;
     float *out = y + (size_t)t * y_stride;
-    for (uint32_t r = 0; r < rows && r < whole; r += at_once) {
+    for (uint32_t r = from; r < rows && r < whole; r += 8) {
       const uint8_t *w = m->codes + (size_t)(r & ~15u) * m->row_bytes + (r & 15) * 4;
       const uint16_t *norms = m->norms + (size_t)(r & ~15u) * m->groups + (r & 15);
-      blocks(w, norms, 64, m->levels, x, sums, scales, m->groups, steps, out + r, y_stride);
+      two(w, norms, 64, m->levels, x, parts, m->groups, steps, out + r, y_stride);
     }
     for (uint32_t r = whole; r < rows && r < fours; r += 4)
-      (m->levels->width == 2 ? gemm2_r1 : gemm4_r1)(m->codes + (size_t)r * m->row_bytes,
-                                                    m->norms + (size_t)r * m->groups, 16, m->levels, x, sums, scales,
-                                                    m->groups, steps, out + r, y_stride);
+      one(m->codes + (size_t)r * m->row_bytes, m->norms + (size_t)r * m->groups, 16, m->levels, x, parts, m->groups,
+          steps, out + r, y_stride);
     for (uint32_t r = fours; r < rows; r++)
-      for (uint32_t i = 0; i < AREOLE_TILE && t + i < in->tokens; i++)
-        out[i * y_stride + r] =
-            single_row(m, r, x + 16 * i, 16 * AREOLE_TILE, sums + i * m->groups, scales + i * m->groups);
+      for (uint32_t i = 0; i < in->tile && t + i < in->tokens; i++)
+        out[i * y_stride + r] = single_row(m, r, x + 16 * i, 16 * in->tile, parts + i * m->groups);
   }
 }
 
@@ -444,10 +374,11 @@ int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t grou
                                   uint32_t *work_bytes) {
   if (!work_bytes || !rows || !columns || !tokens) return AREOLE_BAD_ARGUMENT;
   if (group < 16 || group > 256 || (group & (group - 1)) || bits < 1 || bits > 5) return AREOLE_BAD_GEOMETRY;
-  uint32_t padded = round_up(columns, group), groups = padded / group, whole = round_up(tokens, AREOLE_TILE);
+  uint32_t padded = round_up(columns, group), groups = padded / group, whole = round_up(tokens, AREOLE_TILES);
   if (rows > 65536 || padded > 65536 || tokens > 4096) return AREOLE_BAD_GEOMETRY;
   *work_bytes = LEVELS_BYTES + 2048 + round_up(rows * padded / 2, 64) + round_up(8 * padded + 64 * groups, 64) +
-                whole * padded * 4 + round_up(whole * groups * 8, 64) + round_up(rows, 16) * whole * 4;
+                whole * padded * 4 + whole * groups * (uint32_t)sizeof(areole_part) + AREOLE_PANEL_BYTES +
+                round_up(rows, 16) * whole * 4;
   return AREOLE_OK;
 }
 
@@ -458,7 +389,7 @@ int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint
   if (!blob || !values || !x || !y || !work) return AREOLE_BAD_ARGUMENT;
   status = (uint32_t)areole_kernel_matmul_size(rows, columns, group, bits, tokens, &needed);
   if (status) return (int32_t)status;
-  uint32_t padded = round_up(columns, group), groups = padded / group, whole = round_up(tokens, AREOLE_TILE);
+  uint32_t padded = round_up(columns, group), groups = padded / group, whole = round_up(tokens, AREOLE_TILES);
   uint32_t split = rows * areole_stored_row_bytes(padded, bits);
   if (nbytes != split + rows * groups * 2) return AREOLE_BAD_TENSOR;
   if (work_bytes < needed) return AREOLE_TOO_SMALL;
@@ -467,10 +398,10 @@ int32_t areole_kernel_matmul(uint8_t *blob, uint32_t nbytes, uint32_t rows, uint
   float *scratch = (float *)(p += LEVELS_BYTES);
   uint8_t *widened = (p += 2048);
   uint8_t *block = (p += round_up(rows * padded / 2, 64));
-  areole_input in = {(int8_t *)(p += round_up(8 * padded + 64 * groups, 64)), 0, 0, 0, 0, 0};
-  in.sums = (int32_t *)(p += whole * padded * 4);
-  in.scales = (float *)in.sums + whole * groups;
-  float *out = (float *)(p += round_up(whole * groups * 8, 64));
+  areole_input in = {(int8_t *)(p += round_up(8 * padded + 64 * groups, 64)), 0, 0, 0, 0, 0, 0};
+  in.parts = (areole_part *)(void *)(p += whole * padded * 4);
+  in.panel = (p += whole * groups * sizeof(areole_part));
+  float *out = (float *)(void *)(p += AREOLE_PANEL_BYTES);
   uint32_t stride = round_up(rows, 16);
   areole_levels_init(levels, values, bits);
   levels->pairs = pairs;

@@ -71,13 +71,15 @@ void areole_unrotate(const float *x, uint32_t group, float *work, float *out) {
 
 /* One group, quantised and laid out for codes of `width` bits; `stride` bytes between one quad and the next. */
 AREOLE_INLINE void quantise_group(const float *rotated, uint32_t group, uint32_t width, int8_t *out, uint32_t stride,
-                                  int32_t *sum, float *scale) {
-  vec top = v_zero();
-  for (uint32_t i = 0; i < group; i += 4) top = v_max(top, v_abs(v_load(rotated + i)));
-  float most = v_lane0(v_max_lanes(top));
-  *scale = most * (1.0f / 127.0f) * areole_inverse_sqrt(group);
-  vec inverse = v_splat(most > 0.0f ? 127.0f / most : 0.0f), magic = v_splat(AREOLE_MAGIC);
-  vec total = v_zero();
+                                  areole_part *part) {
+  vec top = v_zero(), sizes = v_zero();
+  for (uint32_t i = 0; i < group; i += 4) {
+    vec size = v_abs(v_load(rotated + i));
+    top = v_max(top, size);
+    sizes = v_add(sizes, size);
+  }
+  float most = v_lane0(v_max_lanes(top)), factor = most > 0.0f ? 127.0f / most : 0.0f;
+  vec inverse = v_splat(factor), magic = v_splat(AREOLE_MAGIC), total = v_zero();
   AREOLE_NO_UNROLL
   for (uint32_t i = 0; i < group; i += 16) {
     vec v[4];
@@ -97,14 +99,23 @@ AREOLE_INLINE void quantise_group(const float *rotated, uint32_t group, uint32_t
     }
     out += 4 * stride;
   }
-  /* Every value carries the bits of the magic number; the sum is taken modulo 2^32 and they come off again. */
-  *sum = (int32_t)((uint32_t)v_lane0_i32(v_sum_lanes_i32(total)) - group * (uint32_t)AREOLE_MAGIC_BITS);
+  /* Every value carries the bits of the magic number; the sums are taken modulo 2^32 and they come off again. */
+  uint32_t lanes[4], half = group / 2 * (uint32_t)AREOLE_MAGIC_BITS;
+  float parts[4];
+  v_store(lanes, total);
+  v_store(parts, sizes);
+  int32_t low = (int32_t)(lanes[0] + lanes[1] - half), high = (int32_t)(lanes[2] + lanes[3] - half);
+  float larger = parts[0] + parts[1] > parts[2] + parts[3] ? parts[0] + parts[1] : parts[2] + parts[3];
+  part->sum = low + high;
+  part->halves = (int32_t)((uint32_t)(uint16_t)low | (uint32_t)high << 16);
+  /* Rounding adds at most a half to each of group / 2 values; one more for the sum's own rounding. */
+  part->reach = (int32_t)(larger * factor) + (int32_t)(group / 4) + 1;
+  part->scale = most * (1.0f / 127.0f) * areole_inverse_sqrt(group);
 }
 
 AREOLE_NOINLINE void areole_rotate(const float *x, uint32_t columns, uint32_t group, uint32_t width, float multiplier,
-                                   float *work, int8_t *out, uint32_t stride, int32_t *sums, float *scales) {
-  uint32_t index = 0;
-  for (uint32_t at = 0; at < columns; at += group, index++) {
+                                   float *work, int8_t *out, uint32_t stride, areole_part *parts) {
+  for (uint32_t at = 0; at < columns; at += group, parts++) {
     const float *source = x + at;
     if (columns - at < group) {
       memset(work + group, 0, group * sizeof(float));
@@ -112,8 +123,8 @@ AREOLE_NOINLINE void areole_rotate(const float *x, uint32_t columns, uint32_t gr
       source = work + group;
     }
     rotate_group(source, group, work);
-    quantise_group(work, group, width, out, stride, &sums[index], &scales[index]);
-    scales[index] = scales[index] * multiplier;
+    quantise_group(work, group, width, out, stride, parts);
+    parts->scale = parts->scale * multiplier;
     out += stride * (group / 4);
   }
 }
@@ -125,7 +136,9 @@ int32_t areole_kernel_rotate(const float *x, uint32_t columns, uint32_t group, i
   uint32_t padded = (columns + group - 1) / group * group;
   if (work_bytes < 8 * padded + 64 * (padded / group) + 4096) return AREOLE_TOO_SMALL;
   int8_t *quads = (int8_t *)work + 4096;
-  areole_rotate(x, columns, group, 2, 1.0f, work, quads, 16, sums, scales);
+  areole_part *parts = (areole_part *)(void *)(quads + 4 * padded);
+  areole_rotate(x, columns, group, 2, 1.0f, work, quads, 16, parts);
   for (uint32_t i = 0; i < padded; i++) quantised[i] = quads[(i & ~15u) * 4 + (i & 3) * 16 + ((i >> 2) & 3)];
+  for (uint32_t g = 0; g < padded / group; g++) sums[g] = parts[g].sum, scales[g] = parts[g].scale;
   return AREOLE_OK;
 }

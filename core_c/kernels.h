@@ -23,7 +23,10 @@
 #define AREOLE_TOUCH(p) (void)(p)
 #endif
 
-enum { AREOLE_TILE = 6, AREOLE_BATCH = 24, AREOLE_MAX_LANES = 8, AREOLE_MAX_HEADS = 3 };
+/* Tokens go through the batched kernels in tiles: of 6 by dots, of 4 by pairs. A batch is whole tiles of either. */
+enum { AREOLE_TILE = 6, AREOLE_PAIRS_TILE = 4, AREOLE_TILES = 12, AREOLE_BATCH = 24 };
+enum { AREOLE_PANEL_BYTES = 64 * (256 + 4) }; /* 64 rows of a group at most: see pairs.c */
+enum { AREOLE_MAX_LANES = 8, AREOLE_MAX_HEADS = 3 };
 
 AREOLE_INLINE uint32_t round_up(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
 
@@ -34,11 +37,20 @@ float areole_inverse_sqrt(uint32_t n);
 /* x (group,) rotated by the normalised matrix -> out (group,), natural order. work (group,). */
 void areole_unrotate(const float *x, uint32_t group, float *work, float *out);
 
+/* What the kernels need to know of one rotated group of one token. A half of it is the first or the last eight of
+ * every sixteen columns: what one i16 lane of pair sums adds up for 2-bit codes. */
+typedef struct {
+  int32_t sum;    /* of the int8 values */
+  int32_t halves; /* the sums of the two halves, each as an i16 */
+  int32_t reach;  /* no less than the sum of the sizes of the values in either half */
+  float scale;
+} areole_part;
+
 /* x (columns,) rotated and quantised per group for codes of `width` bits. A quad of four values is stored four
- * times over (16 bytes), `stride` bytes from one quad to the next; sums and scales (groups,). The scales are
- * multiplied by `multiplier`. work (2 * group,). */
+ * times over (16 bytes), `stride` bytes from one quad to the next; parts (groups,). The scales are multiplied by
+ * `multiplier`. work (2 * group,). */
 void areole_rotate(const float *x, uint32_t columns, uint32_t group, uint32_t width, float multiplier, float *work,
-                   int8_t *out, uint32_t stride, int32_t *sums, float *scales);
+                   int8_t *out, uint32_t stride, areole_part *parts);
 
 /* ---- cq.c ---- */
 
@@ -46,6 +58,7 @@ void areole_rotate(const float *x, uint32_t columns, uint32_t group, uint32_t wi
  * makes them unsigned 7-bit operands. */
 typedef struct {
   uint8_t low[16], high[16]; /* width 2: level of the low and the high code of a nibble; width 4: low only */
+  uint8_t nibble[16];        /* 15s: a mask from memory, see exp_constants */
   float value[16];           /* by code */
   float unit;
   int32_t offset;
@@ -71,12 +84,13 @@ typedef struct {
   uint32_t rows, columns, group, groups, row_bytes, bits;
 } areole_table;
 
-/* Rotated int8 input of one batch for matrices of one (group, width): (tokens, columns). */
+/* Rotated int8 input of one batch for matrices of one (group, width): (tokens, columns). Quads of a tile's tokens lie
+ * next to each other: (tiles, columns / 4, tile, 16). Rooms are for tokens in whole dozens. */
 typedef struct {
-  int8_t *quads;
-  int32_t *sums; /* (tiles, groups, 6) for a batch, (groups,) for one token */
-  float *scales;
-  uint32_t tokens, group, width;
+  int8_t *quads;      /* 4 * padded columns bytes a token */
+  areole_part *parts; /* (tokens, groups) */
+  uint8_t *panel;     /* scratch of the products, AREOLE_PANEL_BYTES */
+  uint32_t tokens, group, width, tile;
 } areole_input;
 
 void areole_levels_init(areole_levels *levels, const float *values, uint32_t bits);
@@ -93,14 +107,35 @@ int32_t areole_matrix_init(areole_matrix *m, const areole_levels *levels, uint8_
 void areole_matrix_row(const areole_matrix *m, uint32_t row, float *work, float *out);
 void areole_table_row(const areole_table *t, uint32_t row, float *work, float *out);
 
+/* How many tokens a tile of a batch's input holds for matrices of these levels. */
+uint32_t areole_tile(const areole_levels *levels);
+
 /* Prepares x (tokens, columns) with `stride` floats between rows as the input of matrices like m; multipliers
  * (tokens,) scale each token, null for 1. work (512,). */
 void areole_input_prepare(areole_input *in, const areole_matrix *m, const float *x, uint32_t stride, uint32_t tokens,
                           const float *multipliers, float *work);
 
 /* y (tokens, rows) with y_stride floats between tokens = input times the matrix's first `rows` rows transposed. Rows
- * are computed in whole blocks and tokens in whole tiles of 6, so y must be as large. */
+ * are computed in whole blocks of 16 and tokens in whole tiles, so y has room for both (dozens of tokens will do). */
 void areole_matmul(const areole_matrix *m, const areole_input *in, uint32_t rows, float *y, uint32_t y_stride);
+
+/* Four f16 norms as f32. They are never negative (the archive's reader refuses such), so no sign to move. */
+AREOLE_INLINE vec areole_norms4(const uint16_t *p) {
+  return v_mul(v_shl_i32(v_widen_u16(p), 13), v_splat(5.192296858534828e33f));
+}
+
+/* One row quad's epilogue of one group. */
+AREOLE_INLINE vec areole_add_group(vec y, vec dot, vec norm, vec scale) {
+  return v_add(y, v_mul(v_float(dot), v_mul(norm, scale)));
+}
+
+#ifdef AREOLE_PAIRS
+/* ---- pairs.c: the rows of a 2-bit matrix that lie in whole blocks of 16, times one token or tiles of four ---- */
+
+void areole_gemv2_pairs(const uint8_t *w, const uint16_t *norms, const areole_levels *levels, const int8_t *quads,
+                        const areole_part *parts, uint32_t blocks, uint32_t groups, uint32_t steps, float *y);
+void areole_gemm2_pairs(const areole_matrix *m, const areole_input *in, uint32_t rows, float *y, uint32_t y_stride);
+#endif
 
 /* ---- norm.c ---- */
 

@@ -442,11 +442,12 @@ int32_t areole_model_use_pairs(areole_model *model, uint32_t pairs) {
   return pairs != 0;
 }
 
-/* The race's input and output: a tile of zeros, whose products take as long as any. */
+/* The race's input and output: a dozen tokens of zeros, whose products take as long as any. */
 int32_t areole_kernel_race_size(const areole_model *model, uint32_t *bytes) {
   if (!model || model->magic != AREOLE_MODEL_MAGIC || !bytes) return AREOLE_BAD_ARGUMENT;
   const areole_matrix *m = &model->blocks[0].q_proj;
-  *bytes = AREOLE_TILE * (m->groups * (m->group * 4 + 8) + round_up(m->rows, 16) * 4) + sizeof(areole_levels) + 256;
+  uint32_t a_token = m->groups * (m->group * 4 + (uint32_t)sizeof(areole_part)) + round_up(m->rows, 16) * 4;
+  *bytes = AREOLE_TILES * a_token + (uint32_t)sizeof(areole_levels) + AREOLE_PANEL_BYTES + 256;
   return AREOLE_OK;
 }
 
@@ -461,14 +462,15 @@ int32_t areole_kernel_race(const areole_model *model, uint32_t pairs, uint32_t r
   areole_matrix m = model->blocks[0].q_proj;
   areole_arena a = {work, 0};
   areole_levels *levels = arena_take(&a, sizeof(areole_levels));
-  areole_input in = {
-      arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * m.group * 4), 0, 0, AREOLE_TILE, m.group, m.levels->width};
-  in.sums = arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * 4);
-  in.scales = arena_take(&a, (uint64_t)AREOLE_TILE * m.groups * 4);
-  float *y = arena_take(&a, (uint64_t)AREOLE_TILE * round_up(m.rows, 16) * 4);
+  areole_input in = {0, 0, 0, AREOLE_TILES, m.group, m.levels->width, 0};
+  in.quads = arena_take(&a, (uint64_t)AREOLE_TILES * m.groups * m.group * 4);
+  in.parts = arena_take(&a, (uint64_t)AREOLE_TILES * m.groups * sizeof(areole_part));
+  in.panel = arena_take(&a, AREOLE_PANEL_BYTES);
+  float *y = arena_take(&a, (uint64_t)AREOLE_TILES * round_up(m.rows, 16) * 4);
   *levels = *m.levels;
   levels->pairs = pairs != 0;
   m.levels = levels;
+  in.tile = areole_tile(levels);
   for (; rounds; rounds--) areole_matmul(&m, &in, m.rows, y, round_up(m.rows, 16));
   return AREOLE_OK;
 }

@@ -123,8 +123,8 @@ static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *m
   s->mlp_work = arena_take(a, (uint64_t)4 * g->hada_n * 4);
   s->attention_work = arena_take(a, areole_attention_work(s->slots, g->heads / g->kv_heads, g->qk_dim, g->v_dim));
   s->input.quads = arena_take(a, (uint64_t)m * padded * 4);
-  s->input.sums = arena_take(a, (uint64_t)m * groups * 4);
-  s->input.scales = arena_take(a, (uint64_t)m * groups * 4);
+  s->input.parts = arena_take(a, (uint64_t)m * groups * sizeof(areole_part));
+  s->input.panel = arena_take(a, AREOLE_PANEL_BYTES);
   return a->used > 0x7fffffff ? AREOLE_BAD_GEOMETRY : AREOLE_OK;
 }
 
@@ -163,12 +163,11 @@ int32_t areole_session_init(void *arena, uint32_t arena_bytes, const areole_mode
       AREOLE_SESSION_MAGIC, model->g.layers, model->g.d_model, prefix_capacity, max_tokens, kv_window, 0, 0, {0}};
   *s->state = state;
   s->magic = AREOLE_SESSION_MAGIC;
-  /* A batch that does not fill its last tile of six runs whatever the tile held. */
+  /* A batch that does not fill its last tile runs whatever the tile held. */
   uint32_t padded, groups;
   input_size(model, &padded, &groups);
   memset(s->input.quads, 0, (size_t)AREOLE_BATCH * padded * 4);
-  memset(s->input.sums, 0, (size_t)AREOLE_BATCH * groups * 4);
-  memset(s->input.scales, 0, (size_t)AREOLE_BATCH * groups * 4);
+  memset(s->input.parts, 0, (size_t)AREOLE_BATCH * groups * sizeof(areole_part));
   /* Lanes of a group of four that no position fills yet are read and masked; their scales must be finite. */
   for (uint32_t l = 0; l < model->g.layers; l++) {
     memset(s->caches[l].key_scales, 0, (size_t)model->g.kv_heads * s->slots * 4);

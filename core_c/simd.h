@@ -169,13 +169,21 @@ AREOLE_INLINE vec v_add_i16(vec a, vec b) {
   return (vec)_mm_add_epi16((__m128i)a, (__m128i)b);
 #endif
 }
-AREOLE_INLINE vec v_add_pairs(vec pairs, vec sum) {
+AREOLE_INLINE vec v_mul_i16(vec a, vec b) {
 #if defined(AREOLE_RELAXED)
-  return wasm_i32x4_add(sum, wasm_i32x4_extadd_pairwise_i16x8(pairs));
+  return wasm_i16x8_mul(a, b);
 #else
-  return sum + (vec)_mm_madd_epi16((__m128i)pairs, _mm_set1_epi16(1));
+  return (vec)_mm_mullo_epi16((__m128i)a, (__m128i)b);
 #endif
 }
+AREOLE_INLINE vec v_widen_pairs(vec pairs) {
+#if defined(AREOLE_RELAXED)
+  return wasm_i32x4_extadd_pairwise_i16x8(pairs);
+#else
+  return (vec)_mm_madd_epi16((__m128i)pairs, _mm_set1_epi16(1));
+#endif
+}
+AREOLE_INLINE vec v_add_pairs(vec pairs, vec sum) { return v_add_i32(sum, v_widen_pairs(pairs)); }
 AREOLE_INLINE vec v_dot_by_pairs(vec x, vec level, vec sum) { return v_add_pairs(v_pairs(x, level), sum); }
 #endif
 

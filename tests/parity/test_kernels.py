@@ -141,6 +141,46 @@ def packed(codes: np.ndarray, width: int) -> np.ndarray:
     return np.packbits(bits.reshape(len(codes), -1).astype(np.uint8), axis=1, bitorder="little")
 
 
+class Matrix:
+    """A random CQ matrix of (rows, columns), and the core's products with it."""
+
+    def __init__(self, bits: int, rows: int, columns: int, group: int) -> None:
+        rng = np.random.default_rng(rows * columns + bits)
+        padded = -(-columns // group) * group
+        self.bits, self.shape, self.group = bits, (rows, columns), group
+        self.levels = np.array(LEVELS[bits], f32) / f32(np.sqrt(f32(group)))
+        choices = [0, 1, 3] if bits == 5 else list(range(1 << WIDTHS[bits]))
+        self.codes = rng.choice(choices, (rows, padded)).astype(np.uint8)
+        self.norms = (rng.random((rows, padded // group)) * 2).astype(np.float16)
+        self.norms[0, 0] = np.float16(3e-7)  # a subnormal half
+
+    def dense(self) -> F:
+        rows, columns = self.shape
+        weights = self.levels[self.codes].reshape(rows, -1, self.group) * self.norms[..., None].astype(f32)
+        return (weights @ hadamard(self.group)).reshape(rows, -1)[:, :columns]
+
+    def times(self, core: Core, x: F) -> F:
+        """x (tokens, columns) -> (tokens, rows), both ways to it; each is the twin's to the bit."""
+        tokens, (rows, columns) = len(x), self.shape
+        blob = np.frombuffer(packed(self.codes, WIDTHS[self.bits]).tobytes() + self.norms.tobytes(), np.uint8)
+        arguments = (len(blob), rows, columns, self.group, self.bits)
+        twin = twins.matmul(self.codes, self.norms, self.levels, self.bits, self.group, x)
+        with Memory(core) as memory:
+            size = memory.room(4)
+            check(core.call("areole_kernel_matmul_size", *arguments[1:], tokens, size), "size")
+            nbytes = int(memory.get(size, 1, np.uint32)[0])
+            work, y = memory.room(nbytes), memory.room(4 * rows * tokens)
+            inputs = memory.put(self.levels), memory.put(x)
+            for pairs in (0, 1):
+                status = core.call(
+                    "areole_kernel_matmul", memory.put(blob), *arguments, pairs, *inputs, tokens, y, work, nbytes
+                )
+                check(status, "matmul")
+                got = memory.get(y, rows * tokens).reshape(tokens, rows)
+                same_bits(got, twin)
+        return got
+
+
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize(
     ("rows", "columns", "group"),
@@ -148,33 +188,22 @@ def packed(codes: np.ndarray, width: int) -> np.ndarray:
 )
 @pytest.mark.parametrize("tokens", [1, 2, 6, 13])
 def test_matmul(core: Core, bits: int, rows: int, columns: int, group: int, tokens: int) -> None:
-    rng = np.random.default_rng(rows * columns + bits)
-    padded, levels = -(-columns // group) * group, np.array(LEVELS[bits], f32) / f32(np.sqrt(f32(group)))
-    choices = [0, 1, 3] if bits == 5 else list(range(1 << WIDTHS[bits]))
-    codes = rng.choice(choices, (rows, padded)).astype(np.uint8)
-    norms = (rng.random((rows, padded // group)) * 2).astype(np.float16)
-    norms[0, 0] = np.float16(3e-7)  # a subnormal half
-    x = normal(tokens, tokens, columns)
-    blob = np.frombuffer(packed(codes, WIDTHS[bits]).tobytes() + norms.tobytes(), np.uint8)
-    arguments = (len(blob), rows, columns, group, bits)
-    twin = twins.matmul(codes, norms, levels, bits, group, x)
-    with Memory(core) as memory:
-        size = memory.room(4)
-        check(core.call("areole_kernel_matmul_size", *arguments[1:], tokens, size), "size")
-        nbytes = int(memory.get(size, 1, np.uint32)[0])
-        work, y = memory.room(nbytes), memory.room(4 * rows * tokens)
-        inputs = memory.put(levels), memory.put(x)
-        for pairs in (0, 1):
-            status = core.call(
-                "areole_kernel_matmul", memory.put(blob), *arguments, pairs, *inputs, tokens, y, work, nbytes
-            )
-            check(status, "matmul")
-            got = memory.get(y, rows * tokens).reshape(tokens, rows)
-            same_bits(got, twin)
-    dense = ((levels[codes].reshape(rows, -1, group) * norms[..., None].astype(f32)) @ hadamard(group)).reshape(
-        rows, padded
-    )[:, :columns]
-    assert cosine(got.reshape(-1), (x @ dense.T).reshape(-1)) > 0.9997
+    matrix, x = Matrix(bits, rows, columns, group), normal(tokens, tokens, columns)
+    got = matrix.times(core, x)
+    assert cosine(got.reshape(-1), (x @ matrix.dense().T).reshape(-1)) > 0.9997
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5])
+@pytest.mark.parametrize(("rows", "columns", "group"), [(16, 256, 128), (80, 512, 256)])
+@pytest.mark.parametrize("tokens", [1, 13])
+def test_matmul_of_groups_of_one_size(core: Core, bits: int, rows: int, columns: int, group: int, tokens: int) -> None:
+    """A spike turns into a group of one value, whose products with a row of the largest level add up to more than an
+    i16 holds; next to it are tokens whose sums fit."""
+    matrix, x = Matrix(bits, rows, columns, group), normal(tokens, tokens, columns)
+    matrix.codes[0, :group] = np.argmax(matrix.levels)
+    x[::3, :group] = 0
+    x[::3, 0] = 1
+    matrix.times(core, x)
 
 
 @pytest.mark.parametrize(("a", "b"), [(2, 4), (4, 4), (16, 16), (16, 32), (32, 32), (64, 64)])
