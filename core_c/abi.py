@@ -61,7 +61,7 @@ def generate(header: str) -> str:
         "",
         "from __future__ import annotations",
         "",
-        "ABI_VERSION = 1",
+        "ABI_VERSION = 2",
         "",
         "FUNCTIONS: dict[str, str] = {",
         *(f'    "{name}": "{kinds}",' for name, kinds in functions.items()),

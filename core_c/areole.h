@@ -49,6 +49,8 @@ typedef struct {
   uint32_t engram_order_count, engram_orders[4];
   uint32_t engram_site_count, engram_sites[16];
   uint32_t kv_window;
+  uint32_t kv_bits;    /* 8, or 2 to 4: keys and values also go through the codebook of this width */
+  uint32_t generation; /* 2 or 3: another MLP, other heads, and no hada_p1 and hada_p2 in 2 */
   float rope_theta;
   uint32_t codebook_group;       /* the group size whose square root the codebooks are divided by */
   float cb2[4], cb3[8], cb4[16]; /* the shared codebooks */
@@ -62,7 +64,7 @@ typedef struct {
   uint32_t dtype, offset, nbytes, rows, columns, group, bits;
 } areole_tensor;
 
-/* 1 for this header; a host refuses any other. */
+/* 2 for this header; a host refuses any other. */
 AREOLE_API int32_t areole_abi_version(void);
 
 /* How the module was built (enum areole_flavors). */
@@ -134,8 +136,8 @@ AREOLE_API int32_t areole_snapshot_save(const areole_session *session, void *buf
 AREOLE_API int32_t areole_snapshot_load(areole_session *session, const void *buffer, uint32_t bytes);
 
 /* The probe pool of head `code` (1 embedding, 2 confidence, 3 router) over every token so far. Returns the
- * number of pooled values, queries * d_model; `pooled` may be null to ask for it. `output` (rows of proj), may be
- * null: proj . pooled + bias. NO_HEAD, BAD_ARGUMENT (no tokens yet). */
+ * number of pooled values, queries * d_model (probes * d_model in generation 2); `pooled` may be null to ask for it.
+ * `output` (rows of proj), may be null: proj . pooled + bias. NO_HEAD, BAD_ARGUMENT (no tokens yet). */
 AREOLE_API int32_t areole_pool(const areole_session *session, uint32_t code, float *pooled, float *output);
 
 /* The k largest of values (n,) by value, ties to the smaller index: ids and their values, largest first.
@@ -173,6 +175,15 @@ AREOLE_API int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, ui
 /* z (a, b) -> transpose(A) z B, with At (a, a) given transposed and B (b, b). work: 4 * a * b bytes. */
 AREOLE_API int32_t areole_kernel_kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim,
                                       float *work, float *out);
+
+/* z (d,) through the MLP of generation 2, added to x (d,): d1, d2, d3 (n,), n a power of two from 16, at least d.
+ * d is a multiple of 4. work: 8 * n bytes. */
+AREOLE_API int32_t areole_kernel_walsh(const float *d1, const float *d2, const float *d3, uint32_t n, const float *z,
+                                       uint32_t d, float *work, float *x);
+
+/* x (n,) in place, each 64 of it (the rest filled up with zeros) rotated, brought to the nearest of the levels
+ * (2^bits,) times its length as f16, and rotated back: what a KV cache of 2 to 4 bits keeps. work: 512 bytes. */
+AREOLE_API int32_t areole_kernel_kv_round(const float *levels, uint32_t bits, float *x, uint32_t n, float *work);
 
 /* Row and column normalisation of exp(logits) (n, n), 20 rounds. n is at most 8. */
 AREOLE_API int32_t areole_kernel_sinkhorn(const float *logits, uint32_t n, float *out);

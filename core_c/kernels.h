@@ -187,6 +187,24 @@ void areole_kron(const float *at, const float *b, const float *z, uint32_t a_dim
 /* x (d,) += the MLP of z (d,). work (4 * n,). */
 void areole_monarch_add(const areole_monarch *m, const float *z, uint32_t d, float *work, float *x);
 
+/* ---- walsh.c ---- */
+
+/* The MLP of generation 2. */
+typedef struct {
+  uint32_t n;
+  const float *d1, *d2, *d3; /* (n,) */
+} areole_walsh;
+
+/* x (d,) += the MLP of z (d,). work (2 * n,). */
+void areole_walsh_add(const areole_walsh *m, const float *z, uint32_t d, float *work, float *x);
+
+/* ---- kvround.c ---- */
+
+enum { AREOLE_KV_GROUP = 64 };
+
+/* x (n,) as a KV cache of codebook values (2^bits,) keeps it. work (128,). */
+void areole_kv_round(const float *values, uint32_t bits, float *x, uint32_t n, float *work);
+
 /* ---- lanes.c ---- */
 
 void areole_sinkhorn(const float *logits, uint32_t n, float *out);
@@ -205,7 +223,8 @@ uint32_t areole_engram_slot(const uint32_t *tokens, uint32_t order, uint32_t tab
 
 /* ---- probes.c ---- */
 
-/* One probe head: probes (rows * k, d) and query (q, d) dense, the rest f32. */
+/* One probe head: probes (rows * k, d) and query (q, d) dense, the rest f32. A head of generation 2 has the same k = q
+ * probes (k, d) for all rows, and no gain, query and row_bias. */
 typedef struct {
   uint32_t code, rows, k, q, d, outputs;
   const float *probes, *gain, *query, *row_bias, *proj, *bias;

@@ -23,10 +23,11 @@ static const float *gather_rows(areole_arena *a, const float *x, uint32_t outer,
 
 static void take_head(areole_arena *a, areole_head *head, const uint32_t *layers, uint32_t count) {
   uint32_t rows = head->rows;
+  head->rows = count + 1;
+  if (!head->query) return;
   head->probes = gather_rows(a, head->probes, 1, rows, head->k * head->d, layers, count);
   head->gain = gather_rows(a, head->gain, 1, rows, head->k, layers, count);
   head->row_bias = gather_rows(a, head->row_bias, head->q, rows, head->k, layers, count);
-  head->rows = count + 1;
 }
 
 /* Lays the rung out; `rung` is scratch while measuring. */

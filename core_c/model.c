@@ -33,6 +33,9 @@ static int32_t check_geometry(const areole_geometry *g) {
   if (!g->max_seq || g->max_seq > 1u << 20 || g->qkv_taps > 16) return AREOLE_BAD_GEOMETRY;
   if (g->hada_n < g->d_model || g->hada_n < 4 || g->hada_n > limit || (g->hada_n & (g->hada_n - 1)))
     return AREOLE_BAD_GEOMETRY;
+  if (g->generation != 2 && g->generation != 3) return AREOLE_BAD_GEOMETRY;
+  if (g->generation == 2 && g->hada_n < 16) return AREOLE_BAD_GEOMETRY;
+  if (g->kv_bits != 8 && (g->kv_bits < 2 || g->kv_bits > 4)) return AREOLE_BAD_GEOMETRY;
   if (g->engram_site_count > 16 || !(g->rope_theta > 1.0f)) return AREOLE_BAD_GEOMETRY;
   if (g->engram_site_count) {
     if (!g->engram_order_count || g->engram_order_count > 4 || !g->engram_slots || !g->engram_taps ||
@@ -223,6 +226,14 @@ static void build_mlp(builder *b, areole_monarch *m) {
   m->cond_u = dense(b, m->true_rank, n);
 }
 
+static void build_walsh(builder *b, areole_walsh *m) {
+  uint32_t n = b->model->g.hada_n;
+  m->n = n;
+  m->d1 = dense(b, 1, n);
+  m->d2 = dense(b, 1, n);
+  m->d3 = dense(b, 1, n);
+}
+
 static void build_block(builder *b, uint32_t index, areole_block *block) {
   const areole_geometry *g = &b->model->g;
   uint32_t q = g->heads * g->qk_dim, k = g->kv_heads * g->qk_dim, v = g->kv_heads * g->v_dim, o = g->heads * g->v_dim;
@@ -241,7 +252,10 @@ static void build_block(builder *b, uint32_t index, areole_block *block) {
   float *gate = dense(b, 1, 1);
   block->attn_gate = gate ? f_sigmoid(*gate) : 0.0f;
   block->pre_hada = dense(b, 1, g->d_model);
-  build_mlp(b, &block->mlp);
+  if (g->generation == 2)
+    build_walsh(b, &block->walsh);
+  else
+    build_mlp(b, &block->mlp);
   block->site = -1;
   for (uint32_t s = 0; s < g->engram_site_count; s++)
     if (g->engram_sites[s] == index) block->site = (int32_t)s;
@@ -319,6 +333,26 @@ static void build_head(builder *b, uint32_t code, areole_head *head) {
   if (code == 3) dense(b, 1, 3); /* the router's calibration: not the core's to apply */
 }
 
+/* A head of generation 2: probes (k, d), proj (outputs, k * d), bias (outputs,), all dense. */
+static void build_flat_head(builder *b, uint32_t code, areole_head *head) {
+  const areole_tensor *probes = b->next, *proj = b->next + 1;
+  head->code = code;
+  head->rows = b->model->g.layers + 1;
+  head->d = b->model->g.d_model;
+  head->probes = dense(b, 0, 0);
+  if (b->status || proj == b->end) {
+    b->status = AREOLE_BAD_TENSOR;
+    return;
+  }
+  head->k = head->q = probes->rows;
+  head->outputs = proj->rows;
+  if (probes->columns != head->d || probes->rows > 1u << 10 || proj->columns != head->k * head->d)
+    b->status = AREOLE_BAD_TENSOR;
+  head->gain = head->query = head->row_bias = 0;
+  head->proj = dense(b, 0, 0);
+  head->bias = dense(b, 1, head->outputs);
+}
+
 static void build_heads(builder *b) {
   if (b->status || b->next == b->end) return;
   const areole_tensor *manifest = expect(b, 1, 0, 0);
@@ -331,6 +365,8 @@ static void build_heads(builder *b) {
     float code = f16_value(half);
     if (code != 1.0f && code != 2.0f && code != 3.0f)
       b->status = AREOLE_BAD_TENSOR;
+    else if (b->model->g.generation == 2)
+      build_flat_head(b, (uint32_t)code, &b->model->heads[i]);
     else
       build_head(b, (uint32_t)code, &b->model->heads[i]);
   }
@@ -349,14 +385,18 @@ static int32_t walk(builder *b) {
   matrix(b, g->vocab, g->d_model, &b->model->embedding);
   for (uint32_t l = 0; l < g->layers; l++) build_block(b, l, blocks ? &blocks[l] : &unused_block);
   build_lanes(b, blocks);
-  uint32_t *p1 = build_gather(b, g->hada_n), *p2 = build_gather(b, g->hada_n);
-  for (uint32_t l = 0; blocks && l < g->layers; l++) blocks[l].mlp.p1 = p1, blocks[l].mlp.p2 = p2;
+  if (g->generation == 3) {
+    uint32_t *p1 = build_gather(b, g->hada_n), *p2 = build_gather(b, g->hada_n);
+    for (uint32_t l = 0; blocks && l < g->layers; l++) blocks[l].mlp.p1 = p1, blocks[l].mlp.p2 = p2;
+  }
   for (uint32_t s = 0; s < g->engram_site_count; s++) build_engram(b, engrams ? &engrams[s] : &unused_engram);
   b->model->final_norm = dense(b, 1, g->d_model);
   build_heads(b);
   float *frequencies = arena_take(&b->arena, g->qk_dim / 2 * 4);
   if (frequencies) areole_rope_frequencies(g->qk_dim / 2, g->rope_theta, frequencies);
   b->model->rope_frequencies = frequencies;
+  const areole_levels *kv = g->kv_bits < 8 ? levels_for(b, g->kv_bits, AREOLE_KV_GROUP) : 0;
+  b->model->kv_values = kv ? kv->value : 0;
   b->model->levels = b->levels;
   b->model->level_count = b->level_count;
   if (!b->status && b->next != b->end) b->status = AREOLE_BAD_TENSOR;
@@ -421,7 +461,7 @@ int32_t areole_model_init(void *arena, uint32_t arena_bytes, const areole_geomet
   return status;
 }
 
-int32_t areole_abi_version(void) { return 1; }
+int32_t areole_abi_version(void) { return 2; }
 
 int32_t areole_flavor(void) {
 #if defined(AREOLE_RELAXED)

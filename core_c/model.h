@@ -22,7 +22,8 @@ typedef struct {
   const float *norm_in, *q_taps, *k_taps, *v_taps, *q_norm, *k_norm, *post_norm, *pre_hada;
   float attn_gate; /* sigmoid taken */
   areole_matrix q_proj, k_proj, v_proj, gate_proj, out_proj;
-  areole_monarch mlp;
+  areole_monarch mlp; /* of generation 3 */
+  areole_walsh walsh; /* of generation 2 */
   areole_matrix phi_pre, phi_post, phi_res;
   const float *b_pre, *b_post, *b_res; /* with the lane offsets added to b_pre and b_post */
   const float *stored_b_pre, *stored_b_post;
@@ -47,6 +48,7 @@ struct areole_model {
   areole_engram *engrams;
   const float *final_norm;
   const float *rope_frequencies; /* (qk_dim / 2,) */
+  const float *kv_values;        /* (2^kv_bits,) for groups of AREOLE_KV_GROUP; null for 8 bits */
   uint32_t head_count;
   areole_head heads[AREOLE_MAX_HEADS];
 };

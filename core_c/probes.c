@@ -24,7 +24,8 @@ void areole_pool_add(const areole_head *head, float *state, uint32_t row, const 
   float root = areole_inverse_sqrt(head->d);
   for (uint32_t p = row * head->k; p < (row + 1) * head->k; p++) {
     float *s = state + p * (HEAD_START + head->d);
-    float score = f_dot(cell, head->probes + (size_t)p * head->d, head->d) * root;
+    uint32_t probe = head->query ? p : p - row * head->k;
+    float score = f_dot(cell, head->probes + (size_t)probe * head->d, head->d) * root;
     float keep = 1.0f, weight = 1.0f;
     if (score > s[0]) {
       keep = s[1] > 0.0f ? f_exp(s[0] - score) : 0.0f;
@@ -37,8 +38,29 @@ void areole_pool_add(const areole_head *head, float *state, uint32_t row, const 
   }
 }
 
-/* work: rows * k * (d + 1) floats. */
-void areole_pool_finish(const areole_head *head, const float *state, float *work, float *pooled, float *output) {
+/* One softmax over all cells for each probe, (k, d): the rows' pools, weighted by their shares of it. */
+static void finish_flat(const areole_head *head, const float *state, float *pooled) {
+  uint32_t d = head->d, stride = HEAD_START + d;
+  memset(pooled, 0, (size_t)head->k * d * sizeof(float));
+  for (uint32_t p = 0; p < head->k; p++) {
+    float top = -1e30f, sum = 0.0f;
+    for (uint32_t r = 0; r < head->rows; r++) {
+      float most = state[(r * head->k + p) * stride];
+      top = most > top ? most : top;
+    }
+    for (uint32_t r = 0; r < head->rows; r++) {
+      const float *s = state + (size_t)(r * head->k + p) * stride;
+      sum = sum + f_exp(s[0] - top) * s[1];
+    }
+    for (uint32_t r = 0; r < head->rows; r++) {
+      const float *s = state + (size_t)(r * head->k + p) * stride;
+      blend(pooled + p * d, 1.0f, s + HEAD_START, f_exp(s[0] - top) / sum, d);
+    }
+  }
+}
+
+/* The queries' choice among all rows and probes, (q, d). */
+static void finish_rows(const areole_head *head, const float *state, float *work, float *pooled) {
   uint32_t d = head->d, cells = head->rows * head->k;
   float *r = work, *u = work + cells * d, root = areole_inverse_sqrt(d);
   for (uint32_t p = 0; p < cells; p++) {
@@ -61,6 +83,15 @@ void areole_pool_finish(const areole_head *head, const float *state, float *work
     memset(out, 0, d * sizeof(float));
     for (uint32_t p = 0; p < cells; p++) blend(out, 1.0f, r + p * d, u[p] / sum, d);
   }
+}
+
+/* work: rows * k * (d + 1) floats. */
+void areole_pool_finish(const areole_head *head, const float *state, float *work, float *pooled, float *output) {
+  uint32_t d = head->d;
+  if (head->query)
+    finish_rows(head, state, work, pooled);
+  else
+    finish_flat(head, state, pooled);
   for (uint32_t o = 0; output && o < head->outputs; o++)
     output[o] = f_dot(pooled, head->proj + (size_t)o * head->q * d, head->q * d) + head->bias[o];
 }

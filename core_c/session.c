@@ -386,6 +386,10 @@ static AREOLE_NOINLINE void attend(batch *b, uint32_t layer) {
       float *key = row + b->w.q + h * g->qk_dim;
       areole_norm(k + h * g->qk_dim, block->k_norm, g->qk_dim, key);
       rotate_halves(key, half, s->cosine + t * half, s->sine + t * half);
+      if (b->model->kv_values) {
+        areole_kv_round(b->model->kv_values, g->kv_bits, key, g->qk_dim, s->rotate_work);
+        areole_kv_round(b->model->kv_values, g->kv_bits, v + h * g->v_dim, g->v_dim, s->rotate_work);
+      }
       areole_cache_store(cache, h, slot_of(b, b->first + t), key, v + h * g->v_dim);
     }
   }
@@ -439,7 +443,10 @@ static AREOLE_NOINLINE void run_block(batch *b, uint32_t layer) {
     areole_norm(s->out + (size_t)t * d, block->post_norm, d, z);
     for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(x + i), v_mul(gate, v_load(z + i))));
     areole_norm(x, block->pre_hada, d, z);
-    areole_monarch_add(&block->mlp, z, d, s->mlp_work, x);
+    if (g->generation == 2)
+      areole_walsh_add(&block->walsh, z, d, s->mlp_work, x);
+    else
+      areole_monarch_add(&block->mlp, z, d, s->mlp_work, x);
     areole_lanes_update(s->lanes + (size_t)t * flat, map + 2 * n, map + n, x, s->u + (size_t)t * d, n, d,
                         s->cell + (size_t)t * d);
   }

@@ -205,7 +205,7 @@ function reserve(memory, end) {
 }
 
 /**
- * Refuses what cannot be a Needle 3 archive by its first bytes. The full check is Python's, once all is there.
+ * Refuses what cannot be an archive by its first bytes. The full check is Python's, once all is there.
  * @param {Uint8Array} chunk
  * @param {string | URL} url
  */
@@ -214,19 +214,12 @@ function checkStart(chunk, url) {
   if (text.startsWith("<!doctype") || text.startsWith("<html") || text.startsWith("<?xml")) throw htmlError(url);
   if (chunk.length < 4) return; // a shorter file fails by its length
   const tag = new DataView(chunk.buffer, chunk.byteOffset, 4).getUint32(0, true);
-  if (tag === NEEDLE_3) return;
+  if (tag === NEEDLE_3 || tag === NEEDLE_2) return;
   const got = `0x${tag.toString(16).toUpperCase().padStart(8, "0")}`;
-  const details = { what: "tag", offset: 0, got, needed: "0x05E12A84", url: String(url) };
-  if (tag === NEEDLE_2) {
-    throw new AreoleError(
-      "archive_generation",
-      `${name(url)} is a Needle 2 archive (tag ${got}). areole reads Needle 3 (0x05E12A84); Needle 2 is not supported yet.`,
-      details,
-    );
-  }
+  const details = { what: "tag", offset: 0, got, needed: "0x05E12A84 or 0x05E12A83", url: String(url) };
   throw new AreoleError(
     "archive_tag",
-    `${name(url)} starts with tag ${got}; areole reads 0x05E12A84 (Needle 3). Is this a .cact file?`,
+    `${name(url)} starts with tag ${got}; areole reads 0x05E12A84 (Needle 3) and 0x05E12A83 (Needle 2). Is this a .cact file?`,
     details,
   );
 }

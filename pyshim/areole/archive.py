@@ -1,4 +1,4 @@
-"""Reads a Needle 3 `.cact` archive: directory, tensor names, values that can be checked, tokenizer blob.
+"""Reads a `.cact` archive of Needle 3 or Needle 2: directory, tensor names, values that can be checked, tokenizer blob.
 
 `parse` checks every number in the file before anything bigger than one tensor's norms is read; it never reads packed
 weights, except ternary ones, which hold a code that must not occur, and it keeps no weights at all. It refuses, with
@@ -18,12 +18,11 @@ from typing import NamedTuple, NoReturn, Protocol, cast
 from .errors import ArchiveError
 from .header import (
     CODEBOOK_LENGTH,
-    HEADER,
     LIMITS,
     MAX_PRODUCT,
     TAG,
     TAG_NEEDLE2,
-    WORDS,
+    Form,
     Geometry,
     check_tag,
     power_of_two,
@@ -35,6 +34,7 @@ from .layout import (
     BINARY,
     CQ_BITS,
     DTYPES,
+    HEAD_CODES,
     HEAD_LIMITS,
     HEAD_NAMES,
     HEAD_OUTPUTS,
@@ -49,6 +49,7 @@ from .layout import (
     cond_rank_record,
     head_counts,
     head_needs,
+    head_records,
     model_needs,
 )
 from .tokenizer import Vocabulary, read_vocabulary
@@ -86,10 +87,11 @@ class Archive:
 
     tensors: in file order. cb2, cb3, cb4: the shared levels. heads: (code, name) of the probe heads the file carries.
     header_bytes: bytes of header, codebooks and directory together. base_group: the group size that the shared levels
-    are scaled for. cond_rank: rank of the Monarch MLP's conditioning, which only the tensors' shapes say.
+    are scaled for. cond_rank: rank of the Monarch MLP's conditioning, which only the tensors' shapes say, or 0.
     """
 
     name: str
+    form: Form = field(repr=False)
     geometry: Geometry
     tensors: tuple[Tensor, ...]
     by_name: Mapping[str, Tensor] = field(repr=False)
@@ -177,7 +179,7 @@ class Archive:
             geometry[item.name] = list(value) if isinstance(value, tuple) else value
         return {
             "name": self.name,
-            "generation": 3,
+            "generation": self.geometry.generation,
             "bytes": self.nbytes,
             "records": len(self.tensors),
             "heads": [name for _, name in self.heads],
@@ -227,18 +229,19 @@ class _Parser:
         self.size = reader.size
 
     def run(self) -> Archive:
-        check_tag(self._read(0, min(self.size, 64)), self.name)
-        self._need_size("the header", HEADER.size)
+        form = self.form = check_tag(self._read(0, min(self.size, 64)), self.name)
+        header = form.header
+        self._need_size("the header", header.size)
         if self.size > MAX_PRODUCT:
             self._refuse(
                 "archive_header", "the file's size", got=f"{self.size} bytes", needed=f"at most {MAX_PRODUCT} bytes",
                 offset=0,
             )  # fmt: skip
-        words = HEADER.unpack(self._read(0, HEADER.size))
-        self.geometry = read_geometry(words, self.name)
-        codebooks = self._codebooks(words[WORDS["codebook_len"]])
-        self.directory_at = HEADER.size + 4 * CODEBOOK_LENGTH
-        count = words[WORDS["records"]]
+        words = header.unpack(self._read(0, header.size))
+        self.geometry = read_geometry(form, words, self.name)
+        codebooks = self._codebooks(words[form.words["codebook_len"]], header.size)
+        self.directory_at = header.size + 4 * CODEBOOK_LENGTH
+        count = words[form.words["records"]]
         self._check_count(count)
         data_at = self.directory_at + count * RECORD.size
         self._need_size("the directory", data_at)
@@ -260,6 +263,7 @@ class _Parser:
         blob, vocabulary = self._tokenizer(self.tensors[-1])
         return Archive(
             name=self.name,
+            form=form,
             geometry=self.geometry,
             tensors=tuple(self.tensors),
             by_name={tensor.name: tensor for tensor in self.tensors},
@@ -301,25 +305,26 @@ class _Parser:
     def _read(self, offset: int, length: int) -> bytes:
         return _read(self.reader, self.name, offset, length)
 
-    def _codebooks(self, length: int) -> tuple[float, ...]:
+    def _codebooks(self, length: int, at: int) -> tuple[float, ...]:
         if length != CODEBOOK_LENGTH:
             self._refuse(
-                "archive_codebook", "header field codebook_len", got=length, offset=4 * WORDS["codebook_len"],
+                "archive_codebook", "header field codebook_len", got=length, offset=4 * self.form.words["codebook_len"],
                 needed=f"{CODEBOOK_LENGTH}, for codebooks of 4, 8 and 16 levels",
             )  # fmt: skip
-        self._need_size("the codebooks", HEADER.size + 4 * CODEBOOK_LENGTH)
-        return read_codebooks(self._read(HEADER.size, 4 * CODEBOOK_LENGTH), self.name)
+        self._need_size("the codebooks", at + 4 * CODEBOOK_LENGTH)
+        return read_codebooks(self._read(at, 4 * CODEBOOK_LENGTH), self.name, at)
 
     # Directory
 
     def _check_count(self, count: int) -> None:
         base = base_count(self.geometry) + 1
-        counts = [base + extra for extra in head_counts()]
+        counts = [base + extra for extra in head_counts(self.geometry)]
         if count not in counts:
             raise ArchiveError.at(
-                "archive_directory", self.name, "header field records", got=count, offset=4 * WORDS["records"],
+                "archive_directory", self.name, "header field records", got=count,
+                offset=4 * self.form.words["records"],
                 needed=f"one of {', '.join(map(str, counts))}, for this geometry and any choice of probe heads",
-                do="It is damaged, or carries tensors that areole does not know, such as speech; use a plain Needle 3.",
+                do="It is damaged, or carries tensors that areole does not know, such as speech; use a plain Needle.",
             )  # fmt: skip
 
     def _refuse_field(
@@ -331,6 +336,8 @@ class _Parser:
 
     def _cond_rank(self) -> int:
         record = cond_rank_record(self.geometry)
+        if record is None:
+            return 0
         rank = self.records[record].d1
         if not 1 <= rank <= MAX_COND_RANK:
             needed = f"a rank of 1 to {MAX_COND_RANK}"
@@ -339,16 +346,18 @@ class _Parser:
 
     def _heads(self) -> tuple[tuple[int, str], ...]:
         """The manifest, then the tensors of the heads it names."""
+        g = self.geometry
         following = len(self.records) - len(self.tensors) - 2
-        self._add([Need("heads.manifest", "f16", (following // 6,))])
+        self._add([Need("heads.manifest", "f16", (following // head_records(g, 1),))])
         manifest = self.tensors[-1]
         codes = _floats(self._read(manifest.offset, manifest.nbytes), "f16")
-        known = all(code in HEAD_NAMES for code in codes) and list(codes) == sorted(set(codes))
-        if not known or sum(7 if code == 3 else 6 for code in codes) != following:
+        known = all(code in HEAD_CODES[g.generation] for code in codes) and list(codes) == sorted(set(codes))
+        if not known or sum(head_records(g, int(code)) for code in codes) != following:
+            named = " and ".join(f"{code} ({HEAD_NAMES[code]})" for code in HEAD_CODES[g.generation])
             self._refuse(
                 "archive_tensor", "the head codes", got=list(codes), offset=manifest.offset, record=manifest.record,
-                needed="ascending codes of 1 (embedding), 2 (confidence) and 3 (router), whose tensors are the"
-                f" {following} records that follow", tensor=manifest.name,
+                needed=f"ascending codes of {named}, whose tensors are the {following} records that follow",
+                tensor=manifest.name,
             )  # fmt: skip
         for code in map(int, codes):
             self._add(self._head_needs(code))
@@ -358,26 +367,34 @@ class _Parser:
         """One head's needs; its own probes, queries and outputs are read from the shapes in the directory."""
         first = len(self.tensors)
         head = f"heads.{HEAD_NAMES[code]}"
+        if self.geometry.generation == 2:
+            probes = self._head_size(code, head, "probes", first, "probes", 0)
+            return head_needs(
+                self.geometry, code, probes, 0, self._head_size(code, head, "outputs", first + 1, "proj", 0)
+            )
         if DTYPES.get(self.records[first].dtype) == "f16":
             raise ArchiveError.at(
                 "archive_tensor", self.name, "the type", got="f16", needed="cq", record=first, tensor=f"{head}.probes",
                 offset=self.directory_at + first * RECORD.size,
                 do="This is the earlier all-float16 layout of probe heads, which areole does not read; export it anew.",
             )  # fmt: skip
-        probes, queries = self.records[first + 1].d1, self.records[first + 2].d0
-        outputs = self.records[first + 4].d0
-        for what, value, record, name, axis in (
-            ("probes per row", probes, first + 1, "gain", 1),
-            ("queries", queries, first + 2, "query", 0),
-            ("outputs", outputs, first + 4, "proj", 0),
-        ):
-            low, high = 1, HEAD_LIMITS[what]
-            if what == "outputs" and code in HEAD_OUTPUTS:
-                low = high = HEAD_OUTPUTS[code]
-            if not low <= value <= high:
-                needed = f"{low} {what}" if low == high else f"{low} to {high} {what}"
-                self._refuse_field(record, f"{head}.{name}", "dims", f"dimension {axis}", value, needed, axis=axis)
-        return head_needs(self.geometry, code, probes, queries, outputs)
+        sizes = (
+            ("probes per row", first + 1, "gain", 1),
+            ("queries", first + 2, "query", 0),
+            ("outputs", first + 4, "proj", 0),
+        )
+        return head_needs(self.geometry, code, *(self._head_size(code, head, *size) for size in sizes))
+
+    def _head_size(self, code: int, head: str, what: str, record: int, name: str, axis: int) -> int:
+        """A dimension that a record may choose, checked."""
+        value = (self.records[record].d0, self.records[record].d1)[axis]
+        low, high = 1, HEAD_LIMITS[what]
+        if what == "outputs" and code in HEAD_OUTPUTS:
+            low = high = HEAD_OUTPUTS[code]
+        if not low <= value <= high:
+            needed = f"{low} {what}" if low == high else f"{low} to {high} {what}"
+            self._refuse_field(record, f"{head}.{name}", "dims", f"dimension {axis}", value, needed, axis=axis)
+        return value
 
     def _add(self, needs: Iterable[Need]) -> None:
         for need in needs:

@@ -11,8 +11,7 @@ import math
 from collections.abc import Mapping
 
 ERROR_CODES: dict[str, str] = {
-    "archive_tag": "The file does not start with the tag of a Needle 3 archive.",
-    "archive_generation": "The file is an archive of a Needle generation that areole does not read yet.",
+    "archive_tag": "The file does not start with the tag of a Needle 3 or Needle 2 archive.",
     "archive_truncated": "The file ends before something that its header or directory promises.",
     "archive_header": "A field of the header is outside what the format or areole allows.",
     "archive_codebook": "The shared codebooks are missing, of the wrong size, not finite or not ascending.",

@@ -1,4 +1,4 @@
-"""The head of a Needle 3 archive: tag, the 49 header words, the shared codebooks.
+"""The head of an archive: tag, the header's words, the shared codebooks; of Needle 3 and of Needle 2.
 
 Owns what a header may say. Every field is checked on its own and against those it must agree with; whatever is out
 of range, or set where the format has nothing, is refused with an ArchiveError at the field's byte.
@@ -7,6 +7,7 @@ of range, or set where the format has nothing, is refused with an ArchiveError a
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn, cast
 
@@ -14,7 +15,6 @@ from .errors import ArchiveError
 
 TAG = 0x05E12A84
 TAG_NEEDLE2 = 0x05E12A83
-HEADER = struct.Struct("<48If")
 CODEBOOK_LENGTH = 4 + 8 + 16
 MAX_PRODUCT = 2**31 - 1
 """The core counts bytes and values in 32 bits; no file, matrix or table may need more than 31."""
@@ -40,19 +40,57 @@ LIMITS: dict[str, tuple[int, int]] = {
     "engram_dilation": (0, 64),
     "engram_seed_heads": (0, 2**16),
     "kv_window": (0, 2**20),
-    "kv_bits": (8, 8),
+    "kv_bits": (2, 8),
 }
 """Lowest and highest value of each whole-number field of the geometry; out_vocab is meant after 0 became vocab."""
-MAX_ORDERS, MAX_ORDER, MAX_SITES = 4, 8, 16
+KV_BITS = (2, 3, 4, 8)
+MAX_ORDERS, MAX_ORDER = 4, 8
 MAX_ROPE_THETA = 1e12
 
-# Where each field starts in the header's 49 four-byte words; global_layers, orders and sites take several.
-WORDS = {
-    "tag": 0, "records": 1, "codebook_len": 2, "kv_window": 3, "kv_bits": 4, "vocab": 5, "out_vocab": 6, "d_model": 7,
-    "heads": 8, "kv_heads": 9, "layers": 10, "qk_dim": 11, "v_dim": 12, "max_seq": 13, "hada_n": 14, "lanes": 15,
-    "sliding_window": 16, "global_layers": 17, "qkv_taps": 19, "engram_slots": 20, "engram_sub_dim": 21,
-    "engram_tables": 22, "engram_taps": 23, "engram_dilation": 24, "engram_seed_heads": 25, "order_count": 26,
-    "engram_orders": 27, "site_count": 31, "engram_sites": 32, "rope_theta": 48,
+
+@dataclass(frozen=True)
+class Form:
+    """How a generation's header is laid out.
+
+    words: where each field starts, in four-byte words; what a generation lacks is 0. global_layers, orders and sites
+    take several. sites: how many engram sites there is room for.
+    """
+
+    generation: int
+    tag: int
+    words: Mapping[str, int]
+    sites: int
+
+    @property
+    def header(self) -> struct.Struct:
+        return struct.Struct(f"<{self.words['rope_theta']}If")
+
+
+FORMS = {
+    3: Form(
+        3, TAG,
+        {
+            "tag": 0, "records": 1, "codebook_len": 2, "kv_window": 3, "kv_bits": 4, "vocab": 5, "out_vocab": 6,
+            "d_model": 7, "heads": 8, "kv_heads": 9, "layers": 10, "qk_dim": 11, "v_dim": 12, "max_seq": 13,
+            "hada_n": 14, "lanes": 15, "sliding_window": 16, "global_layers": 17, "qkv_taps": 19, "engram_slots": 20,
+            "engram_sub_dim": 21, "engram_tables": 22, "engram_taps": 23, "engram_dilation": 24,
+            "engram_seed_heads": 25, "order_count": 26, "engram_orders": 27, "site_count": 31, "engram_sites": 32,
+            "rope_theta": 48,
+        },
+        16,
+    ),
+    # One head_dim stands for both qk_dim and v_dim.
+    2: Form(
+        2, TAG_NEEDLE2,
+        {
+            "tag": 0, "records": 1, "codebook_len": 2, "kv_window": 3, "kv_bits": 4, "vocab": 5, "d_model": 6,
+            "heads": 7, "kv_heads": 8, "layers": 9, "qk_dim": 10, "v_dim": 10, "max_seq": 11, "hada_n": 12,
+            "lanes": 13, "engram_slots": 14, "engram_sub_dim": 15, "engram_tables": 16, "engram_taps": 17,
+            "engram_dilation": 18, "order_count": 19, "engram_orders": 20, "site_count": 24, "engram_sites": 25,
+            "rope_theta": 29,
+        },
+        4,
+    ),
 }  # fmt: skip
 
 
@@ -85,6 +123,7 @@ class Geometry:
     rope_theta: float
     kv_window: int
     kv_bits: int
+    generation: int = 3
 
     @property
     def engram_heads(self) -> int:
@@ -102,11 +141,12 @@ class Geometry:
         return self.hada_n // self.kron_a
 
 
-def check_tag(head: bytes, name: str) -> None:
-    """Refuse a file by its first bytes (64 are enough for every hint), unless it is a Needle 3 archive."""
+def check_tag(head: bytes, name: str) -> Form:
+    """The form that a file's first bytes name (64 are enough for every hint); refuses what is no archive."""
     tag = int.from_bytes(head[:4], "little")
-    if tag == TAG and len(head) >= 4:
-        return
+    for form in FORMS.values():
+        if tag == form.tag and len(head) >= 4:
+            return form
     code, got, do = "archive_tag", f"0x{tag:08X}", "Is this a .cact file?"
     hint = _looks_like(head)
     if hint is not None:
@@ -114,19 +154,17 @@ def check_tag(head: bytes, name: str) -> None:
     elif len(head) < 4:
         code = "archive_truncated"
         got, do = f"{len(head)} bytes" if head else "an empty file", "Check the address or path, and fetch it again."
-    elif tag == TAG_NEEDLE2:
-        code = "archive_generation"
-        got, do = f"0x{tag:08X} (Needle 2)", "areole does not read Needle 2 archives yet; use a needle3.cact."
-    raise ArchiveError.at(code, name, "the tag", got=got, needed=f"0x{TAG:08X} (Needle 3)", offset=0, do=do)
+    needed = " or ".join(f"0x{form.tag:08X} (Needle {form.generation})" for form in FORMS.values())
+    raise ArchiveError.at(code, name, "the tag", got=got, needed=needed, offset=0, do=do)
 
 
-def read_geometry(words: tuple[int | float, ...], name: str) -> Geometry:
-    """The geometry in the header's 49 words."""
-    return _Fields(words, name).geometry()
+def read_geometry(form: Form, words: tuple[int | float, ...], name: str) -> Geometry:
+    """The geometry in a header's words."""
+    return _Fields(form, words, name).geometry()
 
 
-def read_codebooks(data: bytes, name: str) -> tuple[float, ...]:
-    """The 4 + 8 + 16 shared levels that follow the header."""
+def read_codebooks(data: bytes, name: str, offset: int) -> tuple[float, ...]:
+    """The 4 + 8 + 16 shared levels that follow the header, at `offset`."""
     levels = struct.unpack(f"<{CODEBOOK_LENGTH}f", data)
     for index, level in enumerate(levels):
         first_of_its_book = index in (0, 4, 12)
@@ -135,7 +173,7 @@ def read_codebooks(data: bytes, name: str) -> tuple[float, ...]:
             raise ArchiveError.at(
                 "archive_codebook", name, f"codebook entry {index}", got=level,
                 needed="finite levels from -1 to 1, strictly ascending within each of the three codebooks",
-                offset=HEADER.size + 4 * index,
+                offset=offset + 4 * index,
             )  # fmt: skip
     return levels
 
@@ -143,15 +181,17 @@ def read_codebooks(data: bytes, name: str) -> tuple[float, ...]:
 class _Fields:
     """The header's words by name, and their checks."""
 
-    def __init__(self, words: tuple[int | float, ...], name: str) -> None:
+    def __init__(self, form: Form, words: tuple[int | float, ...], name: str) -> None:
+        self._form = form
         self._words = words
         self._name = name
 
     def _word(self, key: str, index: int = 0) -> int:
-        return cast(int, self._words[WORDS[key] + index])
+        at = self._form.words.get(key)
+        return 0 if at is None else cast(int, self._words[at + index])
 
     def _refuse(self, key: str, got: object, needed: object, index: int = 0) -> NoReturn:
-        offset = 4 * (WORDS[key] + index)
+        offset = 4 * (self._form.words[key] + index)
         raise ArchiveError.at(
             "archive_header", self._name, f"header field {key}", got=got, needed=needed, offset=offset
         )
@@ -164,6 +204,8 @@ class _Fields:
             self._refuse("kv_heads", n["kv_heads"], f"a divisor of heads, {n['heads']}")
         if n["qk_dim"] % 2:
             self._refuse("qk_dim", n["qk_dim"], "an even number, because RoPE turns pairs")
+        if n["kv_bits"] not in KV_BITS:
+            self._refuse("kv_bits", n["kv_bits"], f"one of {', '.join(map(str, KV_BITS))}")
         if not power_of_two(n["hada_n"]) or n["hada_n"] < n["d_model"]:
             self._refuse("hada_n", n["hada_n"], f"a power of two, at least d_model, {n['d_model']}")
         global_layers = self._global_layers(n["layers"])
@@ -171,17 +213,20 @@ class _Fields:
         for index, order in enumerate(orders):
             if not 1 <= order <= MAX_ORDER or order in orders[:index]:
                 self._refuse("engram_orders", order, f"1 to {MAX_ORDER}, each order once", index)
-        sites = self._list("site_count", "engram_sites", MAX_SITES)
+        sites = self._list("site_count", "engram_sites", self._form.sites)
         for index, site in enumerate(sites):
             if site >= n["layers"] or (index and site <= sites[index - 1]):
                 self._refuse("engram_sites", site, f"ascending layers below {n['layers']}", index)
         self._check_engrams(n, orders)
         if sites:
             self._check_sites(n, orders)
-        theta = float(self._words[WORDS["rope_theta"]])
+        theta = float(self._words[self._form.words["rope_theta"]])
         if not 1.0 < theta <= MAX_ROPE_THETA:
             self._refuse("rope_theta", theta, f"above 1, at most {MAX_ROPE_THETA:g}")
-        return Geometry(**n, global_layers=global_layers, engram_orders=orders, engram_sites=sites, rope_theta=theta)
+        return Geometry(
+            **n, global_layers=global_layers, engram_orders=orders, engram_sites=sites, rope_theta=theta,
+            generation=self._form.generation,
+        )  # fmt: skip
 
     def _number(self, key: str) -> int:
         value = self._word(key)
@@ -189,8 +234,7 @@ class _Fields:
             value = self._word("vocab")
         low, high = LIMITS[key]
         if not low <= value <= high:
-            needed = "8, because areole has only an int8 KV cache" if key == "kv_bits" else f"{low} to {high}"
-            self._refuse(key, value, needed)
+            self._refuse(key, value, f"{low} to {high}")
         return value
 
     def _global_layers(self, layers: int) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from .archive import Archive
 from .errors import RequestError
-from .header import HEADER, WORDS, Geometry
+from .header import Geometry
 from .layout import Tensor
 from .writer import Entry, archive_chunks, archive_size
 
@@ -59,6 +59,16 @@ def selection(layers: int, depth: int, parent: int | None = None) -> tuple[int, 
     return tuple(sorted(place[block] for block in kept[:depth]))
 
 
+def need_ladder(g: Geometry, depth: int) -> None:
+    """RequestError where a model has no shorter ones."""
+    if g.generation != 3 and depth != g.layers:
+        raise RequestError(
+            "request_option",
+            f"A depth of {depth!r} was asked for; Needle {g.generation} was not trained for any but its {g.layers}.",
+            got=repr(depth), needed=str(g.layers),
+        )  # fmt: skip
+
+
 def rung_geometry(g: Geometry, blocks: Sequence[int]) -> Geometry:
     """The geometry of a model of these blocks, at ascending indices."""
     place = {block: index for index, block in enumerate(blocks)}
@@ -92,6 +102,7 @@ class Rung:
 
 def rung(archive: Archive, depth: int, parent: int | None = None) -> Rung:
     """The rung of `depth` blocks of an archive as it lies in its file. See `selection` for the errors."""
+    need_ladder(archive.geometry, depth)
     blocks = selection(archive.geometry.layers, depth, parent)
     geometry = rung_geometry(archive.geometry, blocks)
     entries = [Entry(*_taken(archive, tensor, blocks)) for tensor in archive.tensors if _stays(archive, tensor, blocks)]
@@ -118,7 +129,7 @@ def _taken(
     axis, indices = 0, None
     if kind == "mhc":
         indices = _spread(blocks, tensor.shape[0] // layers)
-    elif kind == "heads" and name in ("probes", "gain", "row_bias"):
+    elif kind == "heads" and name in ("probes", "gain", "row_bias") and archive.geometry.generation == 3:
         rows = [0, *(block + 1 for block in blocks)]
         axis = int(name == "row_bias")
         indices = _spread(rows, tensor.shape[axis] // (layers + 1))
@@ -175,15 +186,18 @@ class _Ranges:
 def _head(archive: Archive, geometry: Geometry, records: int) -> bytes:
     """The archive's header and codebooks, with what a rung changes changed."""
     stored = archive.reader.read(0, archive.header_bytes)
-    words = list(HEADER.unpack_from(stored))
+    header, at = archive.form.header, archive.form.words
+    words = list(header.unpack_from(stored))
     mask = sum(1 << layer for layer in geometry.global_layers)
     changes: dict[str, Sequence[int]] = {
         "records": (records,),
         "layers": (geometry.layers,),
         "global_layers": (mask & 0xFFFFFFFF, mask >> 32),
         "site_count": (len(geometry.engram_sites),),
-        "engram_sites": (*geometry.engram_sites, *([0] * (16 - len(geometry.engram_sites)))),
+        "engram_sites": (*geometry.engram_sites, *([0] * (archive.form.sites - len(geometry.engram_sites)))),
     }
     for key, values in changes.items():
-        words[WORDS[key] : WORDS[key] + len(values)] = values
-    return HEADER.pack(*words) + stored[HEADER.size : HEADER.size + 4 * words[WORDS["codebook_len"]]]
+        if key not in at:
+            continue
+        words[at[key] : at[key] + len(values)] = values
+    return header.pack(*words) + stored[header.size : header.size + 4 * words[at["codebook_len"]]]

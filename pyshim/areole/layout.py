@@ -6,6 +6,7 @@ of stored tensors. Refuses nothing itself: `areole.archive` compares a file with
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Iterator
@@ -23,9 +24,11 @@ CQ_BITS = (1, 2, 3, 4, 5)
 MIN_GROUP, MAX_GROUP = 16, 256
 MAX_COND_RANK = 256
 HEAD_NAMES = {1: "embedding", 2: "confidence", 3: "router"}
+HEAD_CODES = {2: (1, 2), 3: (1, 2, 3)}
+"""The heads that a generation can have. The embedding head of Needle 2 is the one called contrastive there."""
 HEAD_OUTPUTS = {2: 1, 3: 3}
 """Outputs that a head must have, by code; an embedding head may have any number."""
-HEAD_LIMITS = {"probes per row": 64, "queries": 64, "outputs": 8192}
+HEAD_LIMITS = {"probes per row": 64, "queries": 64, "outputs": 8192, "probes": 64}
 HEAD_MATRICES = {"probes", "query", "proj"}
 
 LAYER_NAMES = (
@@ -34,6 +37,8 @@ LAYER_NAMES = (
     "cond_v", "cond_u",
 )  # fmt: skip
 TAP_NAMES = ("q_taps", "k_taps", "v_taps")
+MONARCH_NAMES = LAYER_NAMES[LAYER_NAMES.index("d1") :]
+WALSH_NAMES = ("d1", "d2", "d3")
 MHC_NAMES = ("a_pre", "a_post", "a_res", "b_pre", "b_post", "b_res", "phi_pre", "phi_post", "phi_res")
 ENGRAM_NAMES = ("tables", "key_proj", "value_proj", "taps")
 
@@ -106,20 +111,34 @@ class Tensor:
         return f"{shape} {self.dtype}"
 
 
+def layer_names(g: Geometry) -> tuple[str, ...]:
+    """The tensors of a block, in order."""
+    names = LAYER_NAMES if g.generation == 3 else (*LAYER_NAMES[: LAYER_NAMES.index("d1")], *WALSH_NAMES)
+    return names if g.qkv_taps else tuple(name for name in names if name not in TAP_NAMES)
+
+
 def base_count(g: Geometry) -> int:
     """Records from the embedding through final_norm."""
-    per_layer = len(LAYER_NAMES) - (0 if g.qkv_taps else len(TAP_NAMES))
-    return 1 + g.layers * per_layer + len(MHC_NAMES) + 2 + len(g.engram_sites) * len(ENGRAM_NAMES) + 1
+    permutations = 2 if g.generation == 3 else 0
+    engrams = len(g.engram_sites) * len(ENGRAM_NAMES)
+    return 1 + g.layers * len(layer_names(g)) + len(MHC_NAMES) + permutations + engrams + 1
 
 
-def cond_rank_record(g: Geometry) -> int:
+def cond_rank_record(g: Geometry) -> int | None:
     """Index of layers.0.cond_v, whose second dimension is the one size that neither header nor manifest says."""
-    return 1 + LAYER_NAMES.index("cond_v") - (0 if g.qkv_taps else len(TAP_NAMES))
+    return 1 + layer_names(g).index("cond_v") if g.generation == 3 else None
 
 
-def head_counts() -> list[int]:
-    """Records that heads can take in all: none, or a manifest and six for a head, seven for the router."""
-    return [0, *sorted(1 + 6 * plain + 7 * router for plain in range(3) for router in range(2) if plain + router)]
+def head_records(g: Geometry, code: int) -> int:
+    """Records of one head."""
+    return 3 if g.generation == 2 else 7 if code == 3 else 6
+
+
+def head_counts(g: Geometry) -> list[int]:
+    """Records that heads can take in all: none, or a manifest and those of the heads."""
+    codes = HEAD_CODES[g.generation]
+    choices = [chosen for count in range(1, len(codes) + 1) for chosen in itertools.combinations(codes, count)]
+    return [0, *sorted({1 + sum(head_records(g, code) for code in chosen) for chosen in choices})]
 
 
 def model_needs(g: Geometry, cond_rank: int) -> Iterator[Need]:
@@ -127,14 +146,14 @@ def model_needs(g: Geometry, cond_rank: int) -> Iterator[Need]:
     yield Need("embedding", "cq", (g.vocab, g.d_model))
     layer = _layer_shapes(g, cond_rank)
     for index in range(g.layers):
-        for name in LAYER_NAMES:
-            if name in layer:
-                yield Need(f"layers.{index}.{name}", *layer[name])
+        for name in layer_names(g):
+            yield Need(f"layers.{index}.{name}", *layer[name])
     mhc = _mhc_shapes(g)
     for name in MHC_NAMES:
         yield Need(f"mhc.{name}", *mhc[name])
-    yield Need("hada_p1", "f32", (g.hada_n,))
-    yield Need("hada_p2", "f32", (g.hada_n,))
+    if g.generation == 3:
+        yield Need("hada_p1", "f32", (g.hada_n,))
+        yield Need("hada_p2", "f32", (g.hada_n,))
     engram = _engram_shapes(g)
     for index in range(len(g.engram_sites)):
         for name in ENGRAM_NAMES:
@@ -143,7 +162,13 @@ def model_needs(g: Geometry, cond_rank: int) -> Iterator[Need]:
 
 
 def head_needs(g: Geometry, code: int, probes: int, queries: int, outputs: int) -> Iterator[Need]:
-    """The records of one head; its rows are the embedding's and each layer's, with `probes` probes a row."""
+    """The records of one head; its rows are the embedding's and each layer's, with `probes` probes a row. A head of
+    Needle 2 has no rows and no queries."""
+    if g.generation == 2:
+        yield Need(f"heads.{HEAD_NAMES[code]}.probes", "f16", (probes, g.d_model))
+        yield Need(f"heads.{HEAD_NAMES[code]}.proj", "f16", (outputs, probes * g.d_model))
+        yield Need(f"heads.{HEAD_NAMES[code]}.bias", "f16", (outputs,))
+        return
     rows = g.layers + 1
     shapes: dict[str, tuple[int, ...]] = {
         "probes": (rows * probes, g.d_model),

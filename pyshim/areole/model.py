@@ -20,7 +20,7 @@ from .archive import Archive, Geometry, parse
 from .core import Core, check, load_core
 from .core.abi import DTYPES, FLAGS, STATUSES, STRUCTS
 from .errors import ContextFullError, CoreError, RequestError
-from .ladder import rung, rung_geometry, selection
+from .ladder import need_ladder, rung, rung_geometry, selection
 from .tokenizer import Tokenizer
 
 HEAD_CODES = {"embedding": 1, "confidence": 2, "router": 3}
@@ -169,6 +169,7 @@ class Model:
         """
         if depth is None or depth == self.geometry.layers:
             return self
+        need_ladder(self.geometry, depth)
         blocks = selection(self.geometry.layers, depth)
         found = self._rungs.get(depth)
         if found is None or found.closed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import socketserver
-import struct
 from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
@@ -143,11 +142,6 @@ BAD_WEIGHTS: dict[str, tuple[Callable[[bytes], dict[str, Any]], str, str]] = {
     "a truncated file": (lambda weights: {"body": weights[:-5]}, "fetch_size", f"{WEIGHTS_BYTES - 5:,} bytes"),
     "a longer file": (lambda weights: {"body": weights + b"12345"}, "fetch_size", f"{WEIGHTS_BYTES + 5:,} bytes"),
     "a flipped byte": (lambda weights: {"body": flip(weights)}, "fetch_hash", "SHA-256"),
-    "Needle 2": (
-        lambda weights: {"body": struct.pack("<I", 0x05E12A83) + weights[4:]},
-        "archive_generation",
-        "Needle 2",
-    ),
     "another format": (lambda weights: {"body": b"GGUF" + weights[4:]}, "archive_tag", "0x46554747"),
 }
 

@@ -188,7 +188,7 @@ DAMAGED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "truncated": (lambda weights: weights[:-1000], "fetch_size"),
     "a flipped byte": (flipped, "fetch_hash"),
     "a header field": (field(VOCAB, 0), "fetch_hash"),
-    "Needle 2": (field(0, 0x05E12A83), "archive_generation"),
+    "another format": (field(0, 0x46554747), "archive_tag"),
     "HTML": (lambda _: b"<!doctype html><title>not here</title>", "fetch_html"),
 }
 

@@ -170,3 +170,29 @@ def sinkhorn(logits: F) -> F:
                 total = total + np.take(k, i, axis)
             k = k / np.expand_dims(total, axis)
     return k
+
+
+def unrotate(x: F) -> F:
+    """(n,) through the normalised Walsh-Hadamard matrix, its own inverse."""
+    return (rotate(x, len(x))[0] * (f32(1) / np.sqrt(f32(len(x))))).astype(f32)
+
+
+def walsh(d1: F, d2: F, d3: F, z: F, x: F) -> F:
+    """x + the MLP of Needle 2 over z."""
+    y = d2 * unrotate(np.pad(d1[: len(z)] * z, (0, len(d1) - len(z))).astype(f32))
+    y = unrotate(y / (f32(1) + exp(f32(0) - y)))
+    return x + d3[: len(z)] * y[: len(z)]
+
+
+def kv_round(levels: F, x: F) -> F:
+    """Groups of 64: the nearest levels of the rotated group times its f16 length, rotated back."""
+    out = np.zeros_like(x)
+    for at in range(0, len(x), 64):
+        group = unrotate(np.pad(x[at : at + 64], (0, max(0, at + 64 - len(x)))))
+        length = np.sqrt(sum_products(group, group))
+        unit = group / max(length, f32(1e-12))
+        left = np.clip(np.searchsorted(levels, unit), 1, len(levels) - 1) - 1
+        lower = np.abs(unit - levels[left]) <= np.abs(unit - levels[left + 1])
+        kept = levels[np.where(lower, left, left + 1)] * length.astype(np.float16).astype(f32)
+        out[at : at + 64] = unrotate(kept)[: len(x) - at]
+    return out

@@ -277,3 +277,38 @@ def test_log_sum_exp(core: Core) -> None:
         check(core.call("areole_log_sum_exp", memory.put(values), len(values), out), "log_sum_exp")
         exact = np.log(np.exp(values.astype(np.float64)).sum())
         assert abs(memory.get(out, 1)[0] - exact) < 1e-4
+
+
+@pytest.mark.parametrize(("n", "d"), [(16, 4), (16, 16), (64, 40), (256, 192), (512, 512), (1024, 768), (4096, 2052)])
+def test_walsh(core: Core, n: int, d: int) -> None:
+    d1, d2, d3, z, x = (normal(seed, size) for seed, size in enumerate((n, n, n, d, d)))
+    with Memory(core) as memory:
+        into = memory.put(x)
+        diagonals = memory.put(d1), memory.put(d2), memory.put(d3)
+        status = core.call("areole_kernel_walsh", *diagonals, n, memory.put(z), d, memory.room(8 * n), into)
+        check(status, "walsh")
+        got = memory.get(into, d)
+    same_bits(got, twins.walsh(d1, d2, d3, z, x))
+    y = d2 * (np.pad((d1[:d] * z).astype(np.float64), (0, n - d)) @ hadamard(n))
+    exact = x + d3[:d] * ((y / (1 + np.exp(-y))) @ hadamard(n))[:d]
+    np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4])
+@pytest.mark.parametrize("n", [8, 40, 64, 96, 128])
+def test_kv_round(core: Core, bits: int, n: int) -> None:
+    levels = np.array(LEVELS[bits], f32) / f32(8)
+    for seed, scale in ((n, 1), (n + 1, 1e-7), (n + 2, 3000)):
+        x = normal(seed, n) * f32(scale)
+        with Memory(core) as memory:
+            into = memory.put(x)
+            check(core.call("areole_kernel_kv_round", memory.put(levels), bits, into, n, memory.room(512)), "kv_round")
+            same_bits(memory.get(into, n), twins.kv_round(levels, x))
+
+
+def test_kv_round_of_zeros(core: Core) -> None:
+    with Memory(core) as memory:
+        into = memory.put(np.zeros(24, f32))
+        levels = memory.put(np.array(LEVELS[2], f32))
+        check(core.call("areole_kernel_kv_round", levels, 2, into, 24, memory.room(512)), "kv_round")
+        assert not memory.get(into, 24).any()

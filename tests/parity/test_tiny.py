@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from goldens import cosine
-from twin import Twin, dense_weights
+from twin import Twin
 
 from areole.archive import Archive
 from areole.core import load_core
@@ -28,13 +28,13 @@ def rows(flat: object, count: int) -> np.ndarray:
 
 
 def test_twin_in_float(tiny_archive: Archive, tiny_golden: Golden) -> None:
-    logits, _ = Twin(dense_weights(tiny_archive), tiny_archive.geometry).run(tiny_golden["ids"].tolist())
+    logits, _ = Twin(tiny_archive).run(tiny_golden["ids"].tolist())
     assert np.abs(logits - tiny_golden["logits_float"]).max() < 2e-3
 
 
 def test_twin_quantised(tiny_archive: Archive, tiny_golden: Golden) -> None:
     ids = tiny_golden["ids"].tolist()
-    twin = Twin(dense_weights(tiny_archive), tiny_archive.geometry, quantised=True)
+    twin = Twin(tiny_archive, quantised=True)
     logits, cells = twin.run(ids)
     assert cosine(logits, tiny_golden["logits"]).min() > 0.99999
     assert cosine(cells, tiny_golden["cells"]).min() > 0.99999
@@ -56,7 +56,7 @@ def test_logits_and_heads(tiny_model: Model, tiny_golden: Golden) -> None:
 
 def test_pooled_cells(tiny_model: Model, tiny_archive: Archive, tiny_golden: Golden) -> None:
     """The online pools against the pool of the reference's cells: the cells themselves are never stored."""
-    twin = Twin(dense_weights(tiny_archive), tiny_archive.geometry)
+    twin = Twin(tiny_archive)
     with tiny_model.session(kv_window=0) as session:
         session.prefill(tiny_golden["ids"].tolist())
         for head in ("confidence", "embedding"):

@@ -1,21 +1,22 @@
 """A plain numpy twin of the forward pass: whole sequences, dense float32 matrices, no cache and no kernels.
 
 It is the formulas and nothing else, so it says whether the formulas are right (against the reference's float
-logits, within 2e-3); the core is then held to the quantised reference. `Twin(weights)` takes dense tensors by
-their archive names (see docs/archive.md). Shapes use T tokens, L blocks, n lanes, D = d_model.
+logits, within 2e-3); the core is then held to the quantised reference. `Twin(archive)` makes the tensors dense; they go
+by their archive names (see docs/archive.md). Shapes use T tokens, L blocks, n lanes, D = d_model.
 
 With `quantised=True` the activations, queries, keys and values go through int8 as the reference simulates it:
-one scale per row (per head for q, k, v), absmax / 127, half to even.
+one scale per row (per head for q, k, v), absmax / 127, half to even. Needle 2 leaves out the lanes, q, k and v. With 2
+to 4 kv_bits, keys and values go through the codebook of that width in groups of 64 instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from areole.archive import Archive, Geometry, Tensor
+from areole.archive import Archive, Tensor
 
 F = NDArray[np.float32]
 EPSILON = 1e-6
@@ -86,6 +87,18 @@ def fake_int8(x: F) -> F:
     return (np.clip(np.rint(x / scale), -128, 127) * scale).astype(np.float32)
 
 
+def fake_codebook(x: F, levels: F, group: int = 64) -> F:
+    """Each group of the last axis rotated, to the nearest level times its f16 length, and rotated back."""
+    width = x.shape[-1]
+    padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -width % group)])
+    rotated = padded.reshape(*x.shape[:-1], -1, group) @ hadamard(group)
+    length = np.sqrt((rotated**2).sum(-1, keepdims=True))
+    unit = rotated / np.maximum(length, np.float32(1e-12))
+    nearest = levels[np.abs(unit[..., None] - levels).argmin(-1)]
+    back = (nearest * length.astype(np.float16).astype(np.float32)) @ hadamard(group)
+    return back.reshape(padded.shape)[..., :width].astype(np.float32)
+
+
 def log_sum_exp(x: F, axis: int) -> F:
     top = x.max(axis, keepdims=True)
     return top + np.log(np.exp(x - top).sum(axis, keepdims=True))
@@ -124,10 +137,16 @@ def shifted(x: F, by: int) -> F:
 class Twin:
     """The model of one archive as dense matrices; see the module's text."""
 
-    def __init__(self, weights: Mapping[str, F], geometry: Geometry, quantised: bool = False) -> None:
-        self.w, self.g = weights, geometry
+    def __init__(self, archive: Archive, quantised: bool = False) -> None:
+        self.w, self.g = dense_weights(archive), archive.geometry
         same: Callable[[F], F] = lambda x: x  # noqa: E731
         self.int8 = fake_int8 if quantised else same
+        self.int8_lanes = self.int8_query = self.kept = self.int8
+        if self.g.generation == 2:
+            self.int8_lanes = self.int8_query = self.kept = same
+        if quantised and self.g.kv_bits < 8:
+            levels = np.array(archive.levels(self.g.kv_bits, 64), np.float32)
+            self.kept = lambda x: fake_codebook(x, levels)
 
     def visible(self, count: int, window: int, prefix: int) -> NDArray[np.bool_]:
         """(T, T) mask: causal, and within the KV window or in the pinned prefix."""
@@ -184,14 +203,23 @@ class Twin:
         q, k = q.reshape(len(x), g.heads, g.qk_dim), k.reshape(len(x), g.kv_heads, g.qk_dim)
         v = v.reshape(len(x), g.kv_heads, g.v_dim)
         q, k = rope(zero_centred(q, w["q_norm"]), g.rope_theta), rope(zero_centred(k, w["k_norm"]), g.rope_theta)
-        q, k, v = self.int8(q), self.int8(k), self.int8(v)
+        q, k, v = self.int8_query(q), self.kept(k), self.kept(v)
         repeats = g.heads // g.kv_heads
         scores = np.einsum("thd,shd->hts", q, np.repeat(k, repeats, 1), optimize=True) / np.sqrt(np.float32(g.qk_dim))
         weights = softmax(np.where(mask, scores, np.float32(-1e30)))
         out = np.einsum("hts,shd->thd", weights, np.repeat(v, repeats, 1), optimize=True).reshape(len(x), -1)
         return self.int8((out * sigmoid(z @ w["gate_proj"].T)).astype(np.float32)) @ w["out_proj"].T
 
+    def walsh(self, i: int, x: F) -> F:
+        """The MLP of Needle 2."""
+        d1, d2, d3 = (self.w[f"layers.{i}.{name}"] for name in ("d1", "d2", "d3"))
+        h = hadamard(self.g.hada_n)
+        z = d2 * ((d1 * np.pad(x, ((0, 0), (0, self.g.hada_n - x.shape[1])))) @ h)
+        return (d3 * ((z * sigmoid(z)) @ h))[:, : x.shape[1]].astype(np.float32)
+
     def mlp(self, i: int, x: F) -> F:
+        if self.g.generation == 2:
+            return self.walsh(i, x)
         w = {
             k: self.w[f"layers.{i}.{k}"]
             for k in ("d1", "d2", "b2", "d3", "d4", "w1a", "w1b", "w2a", "w2b", "w3a", "w3b", "cond_v", "cond_u")
@@ -210,7 +238,7 @@ class Twin:
         g, w = self.g, self.w
         count, n = len(lanes), g.lanes
         own = np.eye(n, dtype=np.float32)[i % n]
-        flat = self.int8(rms(lanes.reshape(count, -1)))
+        flat = self.int8_lanes(rms(lanes.reshape(count, -1)))
         phi = {k: w[f"mhc.phi_{k}"].reshape(g.layers, -1, n * g.d_model)[i] for k in ("pre", "post", "res")}
         a, b = ({k: w[f"mhc.{which}_{k}"][i] for k in ("pre", "post", "res")} for which in "ab")
         pre = sigmoid(a["pre"] * (flat @ phi["pre"].T) + b["pre"] + 8 * own - 4)
@@ -248,6 +276,9 @@ class Twin:
     def pooled(self, cells: F, head: str) -> F:
         """The (q * D,) pooled vector of a probe head over cells (T, L + 1, D)."""
         d = self.g.d_model
+        if self.g.generation == 2:
+            flat, probes = cells.reshape(-1, d), self.w[f"heads.{head}.probes"]
+            return (softmax(probes @ flat.T / np.sqrt(np.float32(d))) @ flat).reshape(-1).astype(np.float32)
         gain, query = self.w[f"heads.{head}.gain"], self.w[f"heads.{head}.query"]
         probes = self.w[f"heads.{head}.probes"].reshape(*gain.shape, d)
         scores = np.einsum("tld,lkd->lkt", cells, probes, optimize=True) / np.sqrt(np.float32(d))

@@ -14,7 +14,7 @@ import build
 from toolchain import FLAVORS, wasm_imports
 
 ROOT = Path(build.__file__).resolve().parent
-MAX_RELAXED_BYTES = 96 * 1024
+MAX_RELAXED_BYTES = 128 * 1024
 
 
 def product(path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 FUNCTIONS: dict[str, str] = {
     "areole_abi_version": "",
@@ -34,6 +34,8 @@ FUNCTIONS: dict[str, str] = {
     "areole_kernel_matmul": "puuuuuuppuppu",
     "areole_kernel_matmul_size": "uuuuup",
     "areole_kernel_kron": "pppuupp",
+    "areole_kernel_walsh": "pppupupp",
+    "areole_kernel_kv_round": "pupup",
     "areole_kernel_sinkhorn": "pup",
     "areole_kernel_rope": "uufpp",
 }
@@ -67,6 +69,8 @@ STRUCTS: dict[str, tuple[tuple[str, str, int], ...]] = {
         ("engram_site_count", "I", 1),
         ("engram_sites", "I", 16),
         ("kv_window", "I", 1),
+        ("kv_bits", "I", 1),
+        ("generation", "I", 1),
         ("rope_theta", "f", 1),
         ("codebook_group", "I", 1),
         ("cb2", "f", 4),
@@ -141,6 +145,8 @@ uint32_t engram_slots, engram_sub_dim, engram_tables, engram_taps, engram_dilati
 uint32_t engram_order_count, engram_orders[4];
 uint32_t engram_site_count, engram_sites[16];
 uint32_t kv_window;
+uint32_t kv_bits;
+uint32_t generation;
 float rope_theta;
 uint32_t codebook_group;
 float cb2[4], cb3[8], cb4[16];
@@ -193,6 +199,9 @@ int32_t areole_kernel_matmul_size(uint32_t rows, uint32_t columns, uint32_t grou
 uint32_t tokens, uint32_t *work_bytes);
 int32_t areole_kernel_kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim,
 float *work, float *out);
+int32_t areole_kernel_walsh(const float *d1, const float *d2, const float *d3, uint32_t n, const float *z,
+uint32_t d, float *work, float *x);
+int32_t areole_kernel_kv_round(const float *levels, uint32_t bits, float *x, uint32_t n, float *work);
 int32_t areole_kernel_sinkhorn(const float *logits, uint32_t n, float *out);
 int32_t areole_kernel_rope(uint32_t position, uint32_t half, float theta, float *cos_out, float *sin_out);
 """
