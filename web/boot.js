@@ -5,6 +5,7 @@
  */
 
 import { AreoleError, CSP } from "./errors.js";
+import { Kept } from "./kept.js";
 import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } from "./loader.js";
 
 /**
@@ -23,6 +24,7 @@ import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } f
  * @property {boolean} [fresh] go past the HTTP cache: after a load that failed
  * @property {number} [stallSeconds] give up when nothing has arrived for so long
  * @property {boolean} [trace] count live proxies, for the leak test
+ * @property {boolean} [keep] keep the weights in this browser; true when not given
  *
  * @typedef {object} Runtime
  * @property {any} bridge PyProxy of areole.bridge.Bridge
@@ -163,6 +165,47 @@ export async function boot(options, post) {
   const seconds = {};
   const waiting = new Set(["the weights", "Pyodide"]);
 
+  /**
+   * The weights in place, checked where the manifest knows their hash and the browser can. What was kept and is damaged
+   * is removed and fetched again, once.
+   * @param {WebAssembly.Memory} memory
+   * @param {number} address
+   */
+  const fill = async (memory, address) => {
+    // Where the hash cannot be checked at once (plain http on another host), nothing is kept: browsers refuse it there.
+    const keeps = options.keep !== false && expected.sha256 && globalThis.crypto?.subtle;
+    const kept = keeps ? await Kept.open(options.base, modelURL.href, expected.sha256) : undefined;
+    const streaming = {
+      ...fetching,
+      kept,
+      onBytes: (/** @type {number} */ n) => progress.add(modelPath, n),
+      onSize: (/** @type {number} */ n) => progress.expect(modelPath, n),
+    };
+    let verified = expected.sha256 ? "later" : "not checked";
+    let repaired = false;
+    for (;;) {
+      const { bytes, restored, resumed } = await streamInto(memory, address, modelURL, expected, streaming);
+      await kept?.settled();
+      waiting.delete("the weights");
+      if (expected.sha256 && globalThis.crypto?.subtle) {
+        // The digest is taken on a view of the core's memory, off this thread; nothing grows that memory meanwhile.
+        const got = hex(await crypto.subtle.digest("SHA-256", new Uint8Array(memory.buffer, address, bytes)));
+        if (got !== expected.sha256) {
+          await kept?.clear();
+          if (repaired || !(restored || resumed)) throw hashError(modelURL, got, expected.sha256);
+          repaired = true;
+          waiting.add("the weights");
+          progress.enter("repair", modelPath);
+          streaming.fresh = true;
+          continue;
+        }
+        verified = "SHA-256";
+        await kept?.removeOthers();
+      }
+      return { nbytes: bytes, verified, kept: { state: kept?.state ?? "off", restored, repaired } };
+    }
+  };
+
   const weights = async () => {
     const bytes = await fetchBytes(new URL(site.core[core], options.base), site.files[site.core[core]] ?? {}, {
       ...fetching,
@@ -170,22 +213,9 @@ export async function boot(options, post) {
     });
     const guarded = await startCore(bytes, site.core[core]);
     const address = Math.ceil(guarded.heapBase / 64) * 64;
-    const nbytes = await streamInto(guarded.memory, address, modelURL, expected, {
-      ...fetching,
-      onBytes: (n) => progress.add(modelPath, n),
-      onSize: (n) => progress.expect(modelPath, n),
-    });
-    waiting.delete("the weights");
-    let verified = expected.sha256 ? "later" : "not checked";
-    if (expected.sha256 && globalThis.crypto?.subtle) {
-      // The digest is taken on a view of the core's memory, off this thread; nothing grows that memory meanwhile.
-      const view = new Uint8Array(guarded.memory.buffer, address, nbytes);
-      const got = hex(await crypto.subtle.digest("SHA-256", view));
-      if (got !== expected.sha256) throw hashError(modelURL, got, expected.sha256);
-      verified = "SHA-256";
-    }
+    const filled = await fill(guarded.memory, address);
     seconds.weights = since(began);
-    return { ...guarded, address, nbytes, verified };
+    return { ...guarded, address, ...filled };
   };
 
   const python = async () => {
@@ -237,6 +267,7 @@ export async function boot(options, post) {
     core,
     pyodide: pyodide.version,
     model: { name, bytes: nbytes, verified: loaded.verified, sha256: options.model ? null : site.model.sha256 },
+    kept: loaded.kept,
     downloadBytes: progress.total,
     loadSeconds: seconds,
     crossOriginIsolated: globalThis.crossOriginIsolated === true,

@@ -7,11 +7,12 @@ import { AreoleError } from "./errors.js";
 
 /**
  * @typedef {object} ClientOptions
- * @property {string} [base] address of the site's folder; the page's own when not given
+ * @property {string} [base] address of the site's folder; that of this file when not given
  * @property {"relaxed" | "simd128"} [core] core build; chosen by the worker when not given
  * @property {string} [model] other weights than the site's, from the same origin
  * @property {number} [stallSeconds] give a load up when nothing arrives for so long
  * @property {boolean} [trace] count live Python proxies (see stats)
+ * @property {boolean} [keep] keep the weights in this browser; true when not given
  * @property {Contract} [contract] the rules where a declaration names none; areole's own when not given
  *
  * @typedef {"areole" | "needle" | "raw"} Contract what stands between what the model writes and what is returned
@@ -26,6 +27,14 @@ import { AreoleError } from "./errors.js";
  * @property {number} [maxNewTokens]
  * @property {(event: Record<string, any>) => void} [onEvent] each token as it comes: {type, id, delta, phase, ...}
  * @property {AbortSignal} [signal] stops at the next token; the session lives on
+ * @property {boolean} [probabilities] each token comes with its probability, at the price of a softmax
+ *
+ * @typedef {object} Past a turn as it is replayed
+ * @property {string} said the request, or the JSON text of the results of the calls before it
+ * @property {boolean} [is_result]
+ * @property {{name: string, arguments: Record<string, unknown>}[] | null} [calls] null where words were the answer
+ * @property {string} [text]
+ * @property {string} [reasoning]
  *
  * @typedef {object} Answer
  * @property {Record<string, any>} result the envelope
@@ -38,6 +47,9 @@ import { AreoleError } from "./errors.js";
  *
  * @typedef {{resolve: (value: any) => void, reject: (error: AreoleError) => void, onEvent?: (event: any) => void}} Pending
  */
+
+/** The messages after which the worker's conversation is another one. */
+const CHANGES = new Set(["declare", "complete", "reset", "replay"]);
 
 /**
  * Events: `progress` (detail {file, loaded, total, phase}) and `state` (detail {state, error?}), where state is one of
@@ -58,13 +70,16 @@ export class AreoleClient extends EventTarget {
   #declareAnswer = null;
   /** @type {PromiseWithResolvers<Record<string, any>>} */
   #ready = deferred();
+  /** Counts what changes the conversation in the worker, so that a caller can tell whether another one has been there. */
+  epoch = 0;
   #failedBefore = false;
 
   /** @param {ClientOptions} [options] */
-  constructor({ contract, ...options } = {}) {
+  constructor({ contract, base, ...options } = {}) {
     super();
     this.#contract = contract;
-    this.#options = { base: document.baseURI, ...options };
+    const site = base === undefined ? new URL("./", import.meta.url) : new URL(base, globalThis.document?.baseURI);
+    this.#options = { base: site.href, ...options };
     this.state = "idle";
   }
 
@@ -78,6 +93,7 @@ export class AreoleClient extends EventTarget {
     if (this.state === "closed") return Promise.reject(new AreoleError("request_closed", "This client was closed; make a new one."));
     if (this.state === "loading" || this.state === "ready") return this.ready;
     if (this.state !== "idle") this.#ready = deferred();
+    this.epoch += 1;
     const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "areole" });
     this.#worker = worker;
     worker.onmessage = ({ data }) => this.#receive(data);
@@ -141,12 +157,15 @@ export class AreoleClient extends EventTarget {
    * @param {CompleteOptions} [options]
    * @returns {Promise<Answer>}
    */
-  async complete(text, { maxNewTokens, onEvent, signal } = {}) {
+  async complete(text, { maxNewTokens, onEvent, signal, probabilities } = {}) {
     requireText(text, "complete");
     if (maxNewTokens !== undefined && !Number.isInteger(maxNewTokens)) {
       throw new AreoleError("request_option", `maxNewTokens is a whole number; got ${maxNewTokens}.`);
     }
-    const options = maxNewTokens === undefined ? {} : { max_new_tokens: maxNewTokens };
+    const options = {
+      ...(maxNewTokens === undefined ? {} : { max_new_tokens: maxNewTokens }),
+      ...(probabilities ? { probabilities } : {}),
+    };
     this.#begin();
     return this.#post({ type: "complete", text, options }, { onEvent, signal });
   }
@@ -162,6 +181,16 @@ export class AreoleClient extends EventTarget {
   async reset() {
     this.#begin();
     await this.#post({ type: "reset" });
+  }
+
+  /**
+   * Goes on after turns that have been, without answering them again.
+   * @param {Past[]} turns
+   * @returns {Promise<{tokens: number}>} how many were read
+   */
+  async replay(turns) {
+    this.#begin();
+    return this.#post({ type: "replay", turns });
   }
 
   /** Logits and pooled cells for given token ids, for parity tests. @param {Record<string, unknown>} request */
@@ -237,6 +266,7 @@ export class AreoleClient extends EventTarget {
     if (!worker) return Promise.reject(new AreoleError("request_closed", "This client was closed; make a new one."));
     if (signal?.aborted) return Promise.reject(new AreoleError("cancelled", "The request was cancelled before it began."));
     const id = this.#nextId++;
+    if (CHANGES.has(String(message.type))) this.epoch += 1;
     const cancel = () => worker.postMessage({ type: "cancel", id });
     signal?.addEventListener("abort", cancel, { once: true });
     return new Promise((resolve, reject) => {

@@ -1,14 +1,15 @@
 """The development server: a folder over HTTP on this machine only, with the types and the policy the page needs.
 
-It sends nothing special that a static host would not: the right MIME types, and the Content-Security-Policy that
-index.html carries too, as a header so that it also binds the worker. No cross-origin isolation, on purpose: the page
-must work without it. It refuses other methods than GET and HEAD, folder listings, and paths that leave the folder.
-Used by `build.py serve` and by headless.py; standard library only.
+It sends nothing special that a static host would not: the right MIME types, the rest of a file from a byte on, and
+the Content-Security-Policy that index.html carries too, as a header so that it also binds the worker. No cross-origin
+isolation, on purpose: the page must work without it. It refuses other methods than GET and HEAD, folder listings, and
+paths that leave the folder. Used by `build.py serve` and by headless.py; standard library only.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -86,14 +87,29 @@ class SiteHandler(BaseHTTPRequestHandler):
             self.send_response(HTTPStatus.NOT_MODIFIED)
             self.send_common(tag, 0, None)
             return
+        start = self.first_byte()
+        if start >= max(stat.st_size, 1):
+            self.send_response(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE)
+            self.send_header("Content-Range", f"bytes */{stat.st_size}")
+            self.send_common(tag, 0, MIME_TYPES[".txt"])
+            return
         with path.open("rb") as stream:
-            self.send_response(HTTPStatus.OK)
+            self.send_response(HTTPStatus.PARTIAL_CONTENT if start else HTTPStatus.OK)
             self.send_header("Last-Modified", formatdate(stat.st_mtime, usegmt=True))
-            self.send_common(tag, stat.st_size, MIME_TYPES.get(path.suffix, "application/octet-stream"))
-            left = stat.st_size if body else 0
+            self.send_header("Accept-Ranges", "bytes")
+            if start:
+                self.send_header("Content-Range", f"bytes {start}-{stat.st_size - 1}/{stat.st_size}")
+                stream.seek(start)
+            self.send_common(tag, stat.st_size - start, MIME_TYPES.get(path.suffix, "application/octet-stream"))
+            left = stat.st_size - start if body else 0
             while left > 0 and (data := stream.read(min(CHUNK, left))):
                 self.wfile.write(data)
                 left -= len(data)
+
+    def first_byte(self) -> int:
+        """From where on a file is asked for; other ranges than "from here to the end" get all of it, as they may."""
+        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "")
+        return int(asked[1]) if asked else 0
 
     def find(self, path: str) -> Path | None:
         """The file for a URL path, or None: also for a folder without index.html and for a way out of the folder."""

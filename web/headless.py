@@ -159,7 +159,8 @@ class Headless:
         processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
         self._browser_pid = next(process["id"] for process in processes if process["type"] == "browser")
         session.detach()
-        self.context = self._browser.new_context()
+        # Nothing is to outlive the page, so it need not store itself, and requests stay visible.
+        self.context = self._browser.new_context(service_workers="block")
         self.page = self.context.new_page()
         self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.console_errors.append(f"uncaught: {error}"))

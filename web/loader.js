@@ -1,7 +1,8 @@
 /**
  * Fetching: small files as checked bytes, the weights straight into the core module's memory. Owns the typed errors of a
  * bad download (an error status, an HTML page, a wrong length, a wrong hash, a dead network) and refuses an archive that
- * cannot be right as soon as its first bytes are there, before the other 35 MB arrive. Keeps no second copy of the weights.
+ * cannot be right as soon as its first bytes are there, before the other 35 MB arrive. A connection that breaks is taken up
+ * where it broke. Keeps no second copy of the weights.
  */
 
 import { AreoleError } from "./errors.js";
@@ -14,12 +15,19 @@ import { AreoleError } from "./errors.js";
  * @property {OnBytes} [onSize] called once with the length of the weights, as soon as it is known
  * @property {boolean} [fresh] go past the HTTP cache
  * @property {AbortSignal} [signal]
+ * @property {import("./kept.js").Kept} [kept] where the weights are taken from and kept
+ *
+ * @typedef {{bytes: number, restored: number, resumed: boolean}} Streamed restored: that many came from what was kept;
+ *   resumed: the rest came over more than one connection
  */
 
 const PAGE = 65536;
 const CHUNK = 1 << 20;
 /** Growth step in bytes when neither the manifest nor the server says how long the weights are. */
 const STEP = 4 << 20;
+const RETRY_MS = 300;
+/** Attempts in a row that may get no further. */
+const RETRIES = 3;
 
 /** First word of an archive, little endian. */
 const NEEDLE_3 = 0x05e12a84;
@@ -29,17 +37,32 @@ const NEEDLE_2 = 0x05e12a83;
  * A response whose status and type are those of a real file.
  * @param {string | URL} url
  * @param {FetchOptions} options
+ * @param {number} [from] first byte that is wanted; a server may send all of it nevertheless
  * @returns {Promise<Response>}
  */
-async function open(url, { fresh = false, signal } = {}) {
+async function open(url, { fresh = false, signal, kept } = {}, from = 0) {
   let response;
   try {
-    response = await fetch(url, { signal, cache: fresh ? "reload" : "default" });
+    const headers = from ? { Range: `bytes=${from}-` } : undefined;
+    // What Cache Storage keeps need not be in the HTTP cache too.
+    const cache = fresh ? "reload" : kept?.state === "partial" ? "no-store" : "default";
+    response = await fetch(url, { signal, cache, headers });
   } catch (error) {
     throw networkError(url, error);
   }
+  const usable = response.status !== 206 || (firstByte(response) === from && !response.headers.get("content-encoding"));
+  if (from && (response.status === 416 || !usable)) {
+    response.body?.cancel().catch(() => {});
+    return open(url, { fresh, signal, kept });
+  }
   checkResponse(response, url);
   return response;
+}
+
+/** @param {Response} response */
+function firstByte(response) {
+  const range = /^bytes (\d+)-/.exec(response.headers.get("content-range") ?? "");
+  return range ? Number(range[1]) : -1;
 }
 
 /**
@@ -83,13 +106,30 @@ function htmlError(url) {
 }
 
 /**
- * A whole small file, its length and hash checked against the manifest.
+ * A whole small file, its length and hash checked against the manifest; a copy of the browser's that is damaged is passed
+ * over.
  * @param {string | URL} url
  * @param {Expected} expected
  * @param {FetchOptions} [options]
  * @returns {Promise<Uint8Array<ArrayBuffer>>}
  */
 export async function fetchBytes(url, expected, options = {}) {
+  try {
+    return await fetchOnce(url, expected, options);
+  } catch (error) {
+    const damaged = error instanceof AreoleError && (error.code === "fetch_hash" || error.code === "fetch_size");
+    if (!damaged || options.fresh) throw error;
+    return fetchOnce(url, expected, { ...options, fresh: true });
+  }
+}
+
+/**
+ * @param {string | URL} url
+ * @param {Expected} expected
+ * @param {FetchOptions} options
+ * @returns {Promise<Uint8Array<ArrayBuffer>>}
+ */
+async function fetchOnce(url, expected, options) {
   const response = await open(url, options);
   let bytes;
   try {
@@ -108,29 +148,83 @@ export async function fetchBytes(url, expected, options = {}) {
   return bytes;
 }
 
+/** A connection that broke after `have` bytes. */
+class Cut extends Error {
+  /** @param {number} have @param {unknown} cause */
+  constructor(have, cause) {
+    super("cut", { cause });
+    this.have = have;
+  }
+}
+
 /**
- * Streams the weights into `memory` from `address` on, growing it as needed.
+ * Fills `memory` from `address` on, growing it as needed: from what is kept, then over the network.
  * @param {WebAssembly.Memory} memory
  * @param {number} address first byte, a multiple of 64
  * @param {string | URL} url
  * @param {Expected} expected
  * @param {FetchOptions} [options]
- * @returns {Promise<number>} number of bytes written
+ * @returns {Promise<Streamed>}
  */
 export async function streamInto(memory, address, url, expected, options = {}) {
-  const response = await open(url, options);
-  const announced = announcedLength(response);
+  const { bytes: total } = expected;
+  let have = 0;
+  if (total !== undefined) {
+    options.onSize?.(total);
+    reserve(memory, address + total);
+    for await (const piece of options.kept?.pieces(total) ?? []) {
+      new Uint8Array(memory.buffer, address + have, piece.length).set(piece);
+      have += piece.length;
+      options.onBytes?.(piece.length);
+    }
+  }
+  const restored = have;
+  let resumed = false;
+  for (let futile = 0; have !== total; ) {
+    try {
+      have = await download(memory, address, url, expected, options, have);
+      break;
+    } catch (error) {
+      if (!(error instanceof Cut)) throw error;
+      // Without a length and a hash nothing would tell a mixture of two files.
+      const goesOn = total !== undefined && expected.sha256 && !options.signal?.aborted;
+      futile = error.have > have ? 0 : futile + 1;
+      if (!goesOn || futile > RETRIES) throw cutError(url, error, total);
+      have = error.have;
+      resumed = true;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+  if (have === 0 || (total !== undefined && have !== total)) throw lengthError(url, have, total);
+  return { bytes: have, restored, resumed };
+}
+
+/**
+ * One connection's worth, from byte `from` on, or from the first where the server sends no ranges.
+ * @param {WebAssembly.Memory} memory
+ * @param {number} address
+ * @param {string | URL} url
+ * @param {Expected} expected
+ * @param {FetchOptions} options
+ * @param {number} from
+ * @returns {Promise<number>} bytes that are there now
+ */
+async function download(memory, address, url, expected, options, from) {
+  const response = await open(url, options, from);
+  const start = response.status === 206 ? from : 0;
+  if (start === 0) options.kept?.rewind();
+  const announced = announcedLength(response, start);
   const known = expected.bytes ?? announced;
-  if (known !== undefined) {
+  if (expected.bytes === undefined && known !== undefined) {
     options.onSize?.(known);
     reserve(memory, address + known);
   }
-  let written = 0;
+  let written = start;
   try {
     for await (const chunk of chunks(response)) {
       // At most 1 MiB has come: enough to know an error page or another format, early enough to spare the rest.
       if (written === 0) checkStart(chunk, url);
-      if (written === 0 && expected.bytes !== undefined && announced !== undefined && announced !== expected.bytes) {
+      if (written === start && expected.bytes !== undefined && announced !== undefined && announced !== expected.bytes) {
         throw lengthError(url, announced, expected.bytes);
       }
       const end = written + chunk.length;
@@ -140,18 +234,24 @@ export async function streamInto(memory, address, url, expected, options = {}) {
       new Uint8Array(memory.buffer, address + written, chunk.length).set(chunk);
       written = end;
       options.onBytes?.(chunk.length);
+      if (expected.bytes !== undefined) {
+        options.kept?.note((at, to) => new Uint8Array(memory.buffer, address + at, to - at).slice(), written, expected.bytes);
+      }
     }
   } catch (error) {
-    if (error instanceof AreoleError) throw error;
-    const failure = networkError(url, error);
-    failure.message = `${name(url)}: the connection broke after ${count(written)} bytes. Try again. ` + failure.message;
-    failure.details = { ...failure.details, got: written, needed: known };
-    throw failure;
-  }
-  if (written === 0 || (expected.bytes !== undefined && written !== expected.bytes)) {
-    throw lengthError(url, written, expected.bytes);
+    throw error instanceof AreoleError ? error : new Cut(written, error);
   }
   return written;
+}
+
+/** @param {string | URL} url @param {Cut} cut @param {number} [needed] */
+function cutError(url, cut, needed) {
+  const failure = networkError(url, cut.cause);
+  failure.message =
+    `${name(url)}: the connection broke after ${count(cut.have)} bytes. Try again; it goes on where it stopped, if the ` +
+    `browser and the server let it. ${failure.message}`;
+  failure.details = { ...failure.details, got: cut.have, needed };
+  return failure;
 }
 
 /**
@@ -225,14 +325,15 @@ function checkStart(chunk, url) {
 }
 
 /**
- * Content-Length, when it counts the same bytes as the body will.
+ * The whole file's length by Content-Length, when that counts the same bytes as the body will.
  * @param {Response} response
+ * @param {number} start first byte of the body
  * @returns {number | undefined}
  */
-function announcedLength(response) {
+function announcedLength(response, start) {
   const header = response.headers.get("content-length");
   if (header === null || response.headers.get("content-encoding")) return undefined;
-  const length = Number(header);
+  const length = Number(header) + start;
   return Number.isSafeInteger(length) && length >= 0 ? length : undefined;
 }
 

@@ -5,6 +5,7 @@
  *
  * To the worker:   {type:"load", base, core?, model?, fresh?, stallSeconds?, trace?} once, then with an id each
  *                  {type:"declare", tools, system, options} {type:"complete", text, options} {type:"embed", text} {type:"reset"}
+ *                  {type:"replay", turns}
  *                  {type:"golden", request} {type:"stats"}; {type:"cancel", id} {type:"close"}
  * From the worker: {type:"progress", file, loaded, total, phase} {type:"ready", info} {type:"event", id, event}
  *                  {type:"result", id, ...} {type:"error", id?, code, message, details}; an error without an id is the end
@@ -95,6 +96,8 @@ function serve(runtime, request) {
       return answer(bridge.embed(request.text));
     case "reset":
       return answer(bridge.reset());
+    case "replay":
+      return answer(bridge.replay(JSON.stringify(request.turns)));
     case "golden":
       return answer(bridge.golden(JSON.stringify(request.request)));
     case "stats":

@@ -1,21 +1,26 @@
 """What the page's worker calls: JSON text in, JSON text out, one step of a request at a time.
 
-Text of the page never becomes Python source; it arrives as arguments. Every error comes back as a value,
-{"type": "error", "code", "message", "details"}, because an exception that crosses to JavaScript keeps only its text.
-One Bridge owns one model and, once tools are declared, one conversation.
+Text of the page never becomes Python source, but for what a visitor writes as such (`define`); it arrives as
+arguments. Every error comes back as a value, {"type": "error", "code", "message", "details"}, because an exception that
+crosses to JavaScript keeps only its text. One Bridge owns one model and, once tools are declared, one conversation.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .agent import Answer, Needle, Stream, embed, envelope_text
 from .errors import AreoleError, RequestError
 from .golden import evaluate
 from .model import Model
+from .past import Past
+
+if TYPE_CHECKING:
+    from .page_tools import PageTools
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +29,9 @@ OPTIONS = {"max_new_tokens", "probabilities"}
 """What `Bridge.begin` takes besides the text."""
 DECLARE_OPTIONS = {"contract", "gates", "explain", "depth"}
 """What `Bridge.declare` takes besides tools and facts: arguments of Needle."""
+
+PAST = {field.name for field in fields(Past)}
+"""What a turn of `Bridge.replay` may have."""
 
 
 def _text(value: Mapping[str, object]) -> str:
@@ -82,13 +90,15 @@ def start(core_exports: Any, memory: Any, address: int, nbytes: int, name: str) 
 class Run:
     """One request under way. Dropping it before its end cancels it."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+    def __init__(self, stream: Stream, name: Callable[[int], str] = str) -> None:
+        """`name`: a token's text for a person."""
+        self._stream, self._name = stream, name
         self._finished = False
 
     def step(self) -> str:
-        """The next event: {"type": "token", "id", "delta", "phase", "forced"} (and "probability" if asked for); at the
-        end {"type": "result", "result", "json", "tokens", "prompt_tokens", "timings", "text"} or an error; "" after it.
+        """The next event: {"type": "token", "id", "delta", "phase", "forced"}, and if asked for "probability" and
+        "runner_up" {"id", "text", "probability"}; at the end {"type": "result", "result", "json", "tokens",
+        "prompt_tokens", "timings", "text"} or an error; "" after it.
 
         "json" is the result as text, in which 2.0 is not 2. "failure" says what is wrong with an unusable result.
         """
@@ -108,6 +118,9 @@ class Run:
         event = {"type": "token", "id": item.token, "delta": item.delta, "phase": item.phase, "forced": item.forced}
         if item.probability is not None:
             event["probability"] = item.probability
+        if item.runner_up is not None:
+            token, probability = item.runner_up
+            event["runner_up"] = {"id": token, "text": self._name(token), "probability": probability}
         return _text(event)
 
     def cancel(self) -> None:
@@ -119,6 +132,7 @@ class Bridge:
     def __init__(self, model: Model, kernels: str = "dots") -> None:
         self._model, self._kernels = model, kernels
         self._needle: Needle | None = None
+        self._page_tools: PageTools | None = None
         self._closed = False
 
     @_answering
@@ -173,8 +187,21 @@ class Bridge:
         needle = self._declared()
         options = _options(options_json, OPTIONS)
         return Run(
-            needle.stream(text, options.get("max_new_tokens", 512), probabilities=bool(options.get("probabilities")))
+            needle.stream(text, options.get("max_new_tokens", 512), probabilities=bool(options.get("probabilities"))),
+            lambda token: self._model.tokenizer.decode([token]),
         )
+
+    @_answering
+    def replay(self, turns_json: str) -> str:
+        """Goes on after turns that have been: a list of the fields of past.Past. {"type": "replayed", "tokens"}."""
+        needle = self._declared()
+        turns = json.loads(turns_json)
+        if not isinstance(turns, list) or not all(isinstance(turn, dict) and set(turn) <= PAST for turn in turns):
+            raise RequestError(
+                "request_option", f"replay needs a list of objects with some of {', '.join(sorted(PAST))}.",
+                got=turns_json[:200], needed=sorted(PAST),
+            )  # fmt: skip
+        return _text({"type": "replayed", "tokens": needle.replay([Past(**turn) for turn in turns])})
 
     @_answering
     def embed(self, text: str) -> str:
@@ -190,6 +217,34 @@ class Bridge:
         if not isinstance(request, dict):
             raise RequestError("request_option", "golden needs a JSON object.", got=type(request).__name__)
         return _text({"type": "golden", **evaluate(self._model, request)})
+
+    @_answering
+    def check(self, tools_text: str) -> str:
+        """{"type": "checked", ...}: what becomes of these tools, see schema_report.report. Declares nothing."""
+        from .schema_report import report  # for those who design tools
+
+        self._open()
+        return _text({"type": "checked", **report(tools_text, self._model.tokenizer)})
+
+    @_answering
+    def define(self, source: str) -> str:
+        """{"type": "defined", ...}: runs a visitor's own source for its @tool functions, see PageTools.define."""
+        return _text({"type": "defined", **self._functions().define(source)})
+
+    async def invoke(self, name: str, arguments_json: str) -> str:
+        """{"type": "invoked", ...}: runs one of the defined functions, see PageTools.invoke."""
+        try:
+            arguments = json.loads(arguments_json)
+            return _text({"type": "invoked", **await self._functions().invoke(name, arguments)})
+        except Exception as error:  # the boundary to JavaScript
+            return _error(error)
+
+    @_answering
+    def survey(self, view: Any, size: int, name: str) -> str:
+        """{"type": "surveyed", ...}: what is in an archive that the page holds, see archive_survey.survey."""
+        from .archive_survey import survey_page
+
+        return _text({"type": "surveyed", **survey_page(view, size, name)})
 
     @_answering
     def reset(self) -> str:
@@ -208,6 +263,13 @@ class Bridge:
                 self._needle.close()
             self._model.close()
         return _text({"type": "closed"})
+
+    def _functions(self) -> PageTools:
+        if self._page_tools is None:
+            from .page_tools import PageTools
+
+            self._page_tools = PageTools()
+        return self._page_tools
 
     def _open(self) -> None:
         if self._closed:

@@ -85,7 +85,8 @@ class Greedy:
 @dataclass(frozen=True, slots=True)
 class Step:
     """One generated token. `delta` is the text that it completes, `text` all of its phase so far; markers have no
-    text. `forced`: the model had no choice. `probability` is the model's own for it, before any constraint."""
+    text. `forced`: the model had no choice. `probability` is the model's own for it, before any constraint, and
+    `runner_up` the likeliest other token with its own."""
 
     token: int
     phase: Phase
@@ -93,6 +94,7 @@ class Step:
     delta: str
     text: str
     probability: float | None = None
+    runner_up: tuple[int, float] | None = None
 
 
 class Turn:
@@ -218,6 +220,10 @@ class Turn:
         probability = conversation.session.probability(token) if doubted or self._probabilities else None
         if doubted and probability is not None:
             self._doubt(token, phase, probability)
+        runner_up = None
+        if self._probabilities:
+            other = next(other for other, _ in conversation.session.top(2) if other != token)
+            runner_up = other, conversation.session.probability(other)
         conversation.session.decode(token)
         self.tokens.append(token)
         if token in conversation.special:
@@ -225,7 +231,8 @@ class Turn:
         else:
             delta = self._decoder.feed(token)
             self._texts[phase] += delta
-        return Step(token, phase, forced, delta, self._texts[phase], probability if self._probabilities else None)
+        shown = probability if self._probabilities else None
+        return Step(token, phase, forced, delta, self._texts[phase], shown, runner_up)
 
     def _doubt(self, token: int, phase: Phase, probability: float) -> None:
         """Remembers how sure the model was of a token. The first of the words after thinking is its line break."""

@@ -1,7 +1,8 @@
 """Fixtures of the browser tests: the stand-in site and the real one, each in a headless Chromium of the module's own.
 
-A module uses one of `lab` (stand-in) and `real`: Playwright's synchronous side allows one at a time in a thread.
-Run them with `python build.py test`, which builds the site and says in the environment where everything is.
+A module uses one of `lab` (stand-in), `quick` (stand-in without Python) and `real`: Playwright's synchronous side
+allows one at a time in a thread. Run them with `python build.py test`, which builds the site and says in the
+environment where everything is.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ sys.path.insert(0, str(ROOT / "web"))  # headless.py and devserver.py belong to 
 
 from pages import RECORD, Opener  # noqa: E402
 from playwright.sync_api import Page, expect  # noqa: E402
-from standin import build_standin  # noqa: E402
+from standin import build_quick, build_standin  # noqa: E402
 
 from headless import Headless  # noqa: E402
 
 # A busy machine takes many seconds to start Pyodide; a test that passes waits no longer than it must.
-expect.set_options(timeout=60_000)
+expect.set_options(timeout=float(os.environ.get("AREOLE_PATIENCE", "60")) * 1000)
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +49,18 @@ def standin_site(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lab(standin_site: Path) -> Iterator[Headless]:
     """The stand-in site, loaded."""
     with Headless(standin_site, query={"trace": "1"}) as tab:
+        yield tab
+
+
+@pytest.fixture(scope="session")
+def quick_site(standin_site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_quick(tmp_path_factory.mktemp("quick") / "site", standin_site)
+
+
+@pytest.fixture(scope="module")
+def quick(quick_site: Path) -> Iterator[Headless]:
+    """The stand-in site without Python, loaded: for what is only the page's."""
+    with Headless(quick_site, query={"trace": "1"}) as tab:
         yield tab
 
 
@@ -76,7 +89,8 @@ def open_page() -> Iterator[Opener]:
             browser = tab.context.browser
             if browser is None:
                 raise RuntimeError("the browser is gone")
-            context = browser.new_context(**options)
+            # Requests are answered by routes unless a test is about the service worker.
+            context = browser.new_context(**{"service_workers": "block", **options})
             stack.callback(context.close)
             page = context.new_page()
             page.set_default_timeout(60_000)

@@ -16,6 +16,8 @@ import zipfile
 from pathlib import Path
 
 from areole.archive import TAG
+from precache import NAME as PRECACHE
+from precache import precache_script
 
 HERE = Path(__file__).resolve().parent
 WEB = HERE.parent.parent / "web"
@@ -88,9 +90,11 @@ def build_standin(folder: Path, pyodide: Path) -> Path:
     """The stand-in site in `folder`; `pyodide` is the folder of a real site."""
     for name in ("core", "py", "model", "pyodide"):
         (folder / name).mkdir(parents=True)
-    for path in WEB.iterdir():
-        if path.suffix in (".html", ".js", ".css", ".json", ".svg"):
-            shutil.copyfile(path, folder / path.name)
+    for path in WEB.rglob("*"):
+        if path.suffix in (".html", ".js", ".css", ".json", ".svg", ".png", ".webmanifest"):
+            target = folder / path.relative_to(WEB)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
     for name in PYODIDE_FILES:
         try:
             os.link(pyodide / name, folder / "pyodide" / name)
@@ -101,19 +105,40 @@ def build_standin(folder: Path, pyodide: Path) -> Path:
         (folder / name).write_bytes(core_module())
     wheel(folder / "py" / "areole-0.0.0-py3-none-any.whl")
     (folder / "model" / "needle3.cact").write_bytes(weights())
+    list_files(folder)
+    return folder
+
+
+def build_quick(folder: Path, standin: Path) -> Path:
+    """The stand-in site without Python: the bridge is JavaScript, and all is ready in a moment."""
+    shutil.copytree(standin, folder, ignore=shutil.ignore_patterns("pyodide", "site.json"))
+    (folder / "pyodide").mkdir()
+    for name in PYODIDE_FILES:
+        (folder / "pyodide" / name).write_bytes(b"{}")
+    shutil.copyfile(HERE / "standin_pyodide.mjs", folder / "pyodide" / "pyodide.mjs")
+    list_files(folder)
+    return folder
+
+
+def list_files(folder: Path) -> None:
+    """site.json and the list for the service worker, for the files as they are now."""
+    made = ("site.json", PRECACHE)
     files = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in made:
             data = path.read_bytes()
-            digest = hashlib.sha256(data).hexdigest()
-            files[path.relative_to(folder).as_posix()] = {"bytes": len(data), "sha256": digest}
+            files[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     manifest = {
         "version": "0.0.0",
         "model": {"url": "model/needle3.cact", "name": "needle3.cact", **files["model/needle3.cact"]},
-        "core": core,
+        "core": {flavor: f"core/areole-{flavor}.wasm" for flavor in ("relaxed", "simd128")},
         "wheel": "py/areole-0.0.0-py3-none-any.whl",
         "pyodide": "pyodide/",
         "files": files,
     }
-    (folder / "site.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return folder
+    listing = json.dumps(manifest).encode()
+    (folder / "site.json").write_bytes(listing)
+    hashes = {name: str(row["sha256"]) for name, row in files.items()}
+    hashes["site.json"] = hashlib.sha256(listing).hexdigest()
+    (folder / PRECACHE).write_text(precache_script(hashes), encoding="utf-8")

@@ -26,20 +26,24 @@ def axe_source() -> str:
 
 
 @pytest.fixture
-def page(lab: Headless) -> Iterator[Page]:
+def page(quick: Headless) -> Iterator[Page]:
     """The loaded page as a visitor meets it, the first example chosen."""
-    lab.console_errors.clear()
-    view = lab.page
+    quick.console_errors.clear()
+    view = quick.page
     view.emulate_media(color_scheme="light", reduced_motion="no-preference")
     view.set_viewport_size({"width": 1280, "height": 800})
+    view.get_by_role("link", name="Assistant").click()
     view.get_by_role("button", name="Smart home").click()
+    fresh = view.get_by_role("button", name="New conversation")
+    if fresh.is_enabled():
+        fresh.click()
     view.locator("#contract").evaluate(
         "(choice) => { choice.value = 'areole'; choice.dispatchEvent(new Event('change')); }"
     )
-    for editor in ("#tools-editor", "#facts-editor", "#rules-editor"):
+    for editor in ("#trust-editor", "#facts-editor", "#rules-editor"):
         view.locator(editor).evaluate("(details) => { details.open = false; }")
     yield view
-    assert lab.console_errors == []
+    assert quick.console_errors == []
 
 
 def request_box(page: Page) -> Locator:
@@ -51,8 +55,17 @@ def ask(page: Page, text: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
-def test_presets_fill_the_fields(page: Page, lab: Headless) -> None:
-    presets = json.loads((lab.site / "presets.json").read_text(encoding="utf-8"))
+def last(page: Page) -> Locator:
+    """The last turn of the conversation."""
+    return page.locator(".turn").last
+
+
+def calls(page: Page) -> Locator:
+    return last(page).get_by_role("list", name="Calls").get_by_role("listitem")
+
+
+def test_presets_fill_the_fields(page: Page, quick: Headless) -> None:
+    presets = json.loads((quick.site / "presets.json").read_text(encoding="utf-8"))
     assert len(presets) == 13
     buttons = page.locator("#presets button")
     expect(buttons).to_have_count(13)
@@ -68,43 +81,43 @@ def test_presets_fill_the_fields(page: Page, lab: Headless) -> None:
 
 def test_an_answer_is_shown_as_calls_figures_and_json(page: Page) -> None:
     ask(page, "dim the lights")
-    calls = page.get_by_role("list", name="Calls").get_by_role("listitem")
-    expect(calls).to_have_count(2)
-    expect(calls.first).to_contain_text("set_lights")
-    expect(calls.first).to_contain_text("bedroom")
+    expect(calls(page)).to_have_count(2)
+    expect(calls(page).first).to_contain_text("set_lights")
+    expect(calls(page).first).to_contain_text("bedroom")
     expect(page.locator(".call.withheld")).to_have_count(0)
-    expect(page.locator("#reasoning")).to_have_text("because the words say so")
-    expect(page.locator("#figures")).to_contain_text("243 tokens/s")
-    expect(page.locator("#figures")).to_contain_text("65 %")
-    page.get_by_text("Answer as JSON").first.click()
-    envelope = json.loads(page.locator("#envelope").inner_text())
+    expect(last(page).locator(".reasoning")).to_have_text("because the words say so")
+    expect(last(page).locator(".figures")).to_contain_text("243 tokens/s")
+    expect(last(page).locator(".figures")).to_contain_text("90 %")
+    last(page).get_by_text("Answer as JSON").first.click()
+    envelope = json.loads(last(page).locator(".envelope").inner_text())
     assert list(envelope)[:4] == ["type", "success", "error", "error_code"]
     expect(page.get_by_role("status")).to_have_text("2 calls: set_lights, set_thermostat.")
-    page.get_by_text("Answer as JSON").first.click()
+    last(page).get_by_text("Answer as JSON").first.click()
 
 
 def test_text_streams_outside_live_regions(page: Page) -> None:
     ask(page, "slow")
-    page.wait_for_function("() => document.querySelector('#reasoning').textContent.includes('word30')")
-    inside = "[aria-live] #reasoning, [role=status] #reasoning, [role=alert] #reasoning, [aria-live] #writing"
+    page.wait_for_function("() => document.querySelector('.turn:last-child .reasoning').textContent.includes('word30')")
+    inside = "[aria-live] .reasoning, [role=status] .reasoning, [role=alert] .reasoning, [aria-live] .writing"
     assert page.locator(inside).count() == 0
     expect(page.get_by_role("status")).to_have_text("Working on the request.")
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("status")).to_have_text("Stopped.")
     expect(page.get_by_role("button", name="Stop")).to_be_disabled()
     ask(page, "hello")
-    expect(page.get_by_role("list", name="Calls").get_by_role("listitem")).to_have_count(2)
+    expect(calls(page)).to_have_count(2)
 
 
 def test_what_the_model_or_a_user_writes_is_never_markup(page: Page) -> None:
     ask(page, "markup")
-    expect(page.locator("#calls")).to_contain_text("<img src=x")
-    expect(page.locator("#reasoning")).to_contain_text("<b>bold</b>")
-    assert page.locator("#answer img, #answer b").count() == 0
+    expect(last(page).locator(".calls")).to_contain_text("<img src=x")
+    expect(last(page).locator(".reasoning")).to_contain_text("<b>bold</b>")
+    assert page.locator(".turn img, .turn b").count() == 0
     name = "<img src=x onerror=\"document.title='owned'\">"
-    page.locator("#tools-editor > summary").click()
+    page.get_by_role("link", name="Tools", exact=True).click()
     tool = {"name": name, "description": name, "parameters": {"properties": {name: {}}}}
     page.locator("#tools").fill(json.dumps([tool]))
+    page.get_by_role("link", name="Assistant").click()
     expect(page.locator("#tool-list")).to_contain_text(name)
     assert page.locator("#tool-list img").count() == 0
     assert "owned" not in page.title()
@@ -112,54 +125,54 @@ def test_what_the_model_or_a_user_writes_is_never_markup(page: Page) -> None:
 
 def test_no_call_and_an_unusable_answer_are_told_apart(page: Page) -> None:
     ask(page, "none")
-    expect(page.locator("#answer-text")).to_have_text("No call: none of the tools fits this request.")
+    expect(last(page).locator(".answer-text")).to_have_text("No call: none of the tools fits this request.")
     ask(page, "unparsable")
-    alert = page.locator("#answer-error")
+    alert = last(page).locator(".fault").first
     expect(alert).to_contain_text("The model wrote no valid call.")
     expect(alert).to_contain_text("call_unparsable")
-    expect(page.locator("#writing")).to_be_visible()
+    expect(last(page).locator(".writing")).to_be_visible()
 
 
 def test_what_was_withheld_is_shown_with_its_reason(page: Page) -> None:
     ask(page, "withhold")
-    held = page.locator(".call.withheld")
+    held = last(page).locator(".call.withheld")
     expect(held).to_contain_text("lock")
     expect(held).to_contain_text("<b>front</b>")
-    reasons = page.get_by_role("list", name="What the rules withheld or changed").get_by_role("listitem")
+    reasons = last(page).get_by_role("list", name="What the rules withheld or changed").get_by_role("listitem")
     expect(reasons).to_have_count(1)
     expect(reasons).to_contain_text("lock.door: the request <i>forbids</i> it")
     expect(reasons).to_contain_text("negation")
-    assert page.locator("#answer i, #answer b").count() == 0
+    assert page.locator(".turn i, .turn b").count() == 0
     expect(page.get_by_role("status")).to_contain_text("Withheld: lock.")
     ask(page, "hello")
     expect(held).to_have_count(0)
-    expect(page.locator("#reasons")).to_be_hidden()
+    expect(last(page).locator(".reasons")).to_have_count(0)
 
 
-def test_the_contract_is_chosen_in_the_page(page: Page, lab: Headless, open_page: Opener) -> None:
+def test_the_contract_is_chosen_in_the_page(page: Page, quick: Headless, open_page: Opener) -> None:
     choice = page.locator("#contract")
     expect(choice).to_have_value("areole")
     page.locator("#rules-editor").evaluate("(details) => { details.open = true; }")
     choice.select_option("raw")
     expect(page.locator("#contract-note")).to_have_text("What the model writes, unchecked.")
     ask(page, "hello")
-    expect(page.locator("#envelope")).to_contain_text('"contract": "raw"')
+    expect(last(page).locator(".envelope")).to_contain_text('"contract": "raw"')
     choice.select_option("areole")
     ask(page, "hello")
-    expect(page.locator("#envelope")).to_contain_text('"contract": "areole"')
-    other = open_page(lab, query="?contract=needle")
+    expect(last(page).locator(".envelope")).to_contain_text('"contract": "areole"')
+    other = open_page(quick, query="?contract=needle")
     expect(other.locator("#contract")).to_have_value("needle")
 
 
 def test_errors_are_alerts_and_the_next_request_works(page: Page) -> None:
-    alert = page.locator("#answer-error")
-    expect(alert).to_have_attribute("role", "alert")
+    alert = last(page).locator(".fault").first
     ask(page, "full")
+    expect(alert).to_have_attribute("role", "alert")
     expect(alert).to_contain_text("9 tokens needed, 3 free")
     ask(page, "crash")
     expect(alert).to_contain_text("planted fault")
     ask(page, "hello")
-    expect(page.get_by_role("list", name="Calls").get_by_role("listitem")).to_have_count(2)
+    expect(calls(page)).to_have_count(2)
     expect(alert).to_be_empty()
 
 
@@ -191,19 +204,23 @@ BAD_TOOLS: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("text", "message"), BAD_TOOLS)
 def test_faulty_tools_are_told_by_place_and_not_sent(text: str, message: str, page: Page) -> None:
-    page.locator("#tools").evaluate("(field, text) => { field.value = text; }", text)
+    page.get_by_role("link", name="Tools", exact=True).click()
+    page.locator("#tools").fill(text)
+    page.get_by_role("link", name="Assistant").click()
     ask(page, "hello")
+    expect(page.locator("#request-error")).to_have_text("The tools cannot be read; mend them first.")
     expect(page.locator("#tools-error")).to_contain_text(message)
     field = page.locator("#tools")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_be_focused()
     described = field.get_attribute("aria-describedby") or ""
     assert "tools-error" in described.split()
-    expect(page.get_by_role("button", name="Stop")).to_be_disabled()  # nothing was sent
+    expect(page.locator("#stop")).to_be_disabled()  # nothing was sent
     field.fill('[{"name": "mended"}]')
     expect(page.locator("#tools-error")).to_be_empty()  # told while typing, without a new request
+    page.get_by_role("link", name="Assistant").click()
     ask(page, "hello")
-    expect(page.get_by_role("list", name="Calls")).to_contain_text("mended")
+    expect(last(page).get_by_role("list", name="Calls")).to_contain_text("mended")
 
 
 def test_every_json_text_is_judged_as_json_parse_does(page: Page) -> None:
@@ -259,12 +276,13 @@ def test_every_json_text_is_judged_as_json_parse_does(page: Page) -> None:
     assert {row[1] for row in verdicts} == {True, False}
 
 
-def test_facts_reach_the_model(page: Page, lab: Headless) -> None:
+def test_facts_reach_the_model(page: Page, quick: Headless) -> None:
     page.locator("#facts-editor > summary").click()
     page.get_by_label("System facts").fill("location: Paris")
+    request_box(page).focus()
     ask(page, "hello")
-    expect(page.locator("#answer")).to_have_attribute("data-state", "done")
-    assert lab.call("complete", "hello")["seen"]["system"] == "location: Paris"
+    expect(last(page)).to_have_attribute("data-state", "done")
+    assert quick.call("complete", "hello")["seen"]["system"] == "location: Paris"
 
 
 def tab_to(page: Page, name: str) -> None:
@@ -281,29 +299,31 @@ def test_everything_works_from_the_keyboard_alone(page: Page) -> None:
     page.locator("h1").click()  # where a visitor begins: nothing has the focus, the top of the page comes next
     page.keyboard.press("Shift+Tab")
     assert page.evaluate("() => document.activeElement.textContent") == "Skip to the request"
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.dataset.preset") == "robot":
+            break
     page.keyboard.press("Space")  # the second example
     expect(page.get_by_role("button", name="Small robot")).to_have_attribute("aria-pressed", "true")
     tab_to(page, "request")
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("slow")
     page.keyboard.press("Control+Enter")
-    expect(page.locator("#answer")).to_have_attribute("data-state", "working")
+    expect(last(page)).to_have_attribute("data-state", "working")
     tab_to(page, "stop")
     ring = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
     assert ring == "solid"
     page.keyboard.press("Enter")
-    expect(page.locator("#answer-text")).to_have_text("Stopped.")
+    expect(last(page).locator(".answer-text")).to_have_text("Stopped.")
     assert page.evaluate("() => document.activeElement.id") == "ask"  # not lost with the disabled button
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("hello")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.locator("#answer-text")).to_have_text("2 calls: move, rotate.")
+    expect(last(page).locator(".answer-text")).to_have_text("2 calls: move, rotate.")
     assert page.evaluate("() => document.activeElement.id") == "ask"
-    page.locator("#tools-editor > summary").focus()
+    page.get_by_role("link", name="Tools", exact=True).focus()
     page.keyboard.press("Enter")
     tab_to(page, "tools")
     page.keyboard.press("Tab")  # the field does not keep the Tab key
@@ -317,9 +337,9 @@ def test_landmarks_headings_and_labels(page: Page) -> None:
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
-    for editor in ("#tools-editor", "#facts-editor", "#rules-editor"):
+    for editor in ("#trust-editor", "#facts-editor", "#rules-editor"):
         page.locator(f"{editor} > summary").click()
-    for label in ("Request", "Tool declarations, a JSON list", "System facts"):
+    for label in ("Request", "System facts"):
         expect(page.get_by_role("textbox", name=label, exact=True)).to_have_count(1)
 
 
@@ -338,19 +358,35 @@ def test_axe_finds_nothing(scheme: Any, width: int, page: Page, axe_source: str)
     page.set_viewport_size({"width": width, "height": 800})
     assert axe_faults(page, axe_source) == []
     ask(page, "slow")
-    page.wait_for_function("() => document.querySelector('#reasoning').textContent.includes('word30')")
+    page.wait_for_function("() => document.querySelector('.turn:last-child .reasoning').textContent.includes('word30')")
     assert axe_faults(page, axe_source) == []
     page.get_by_role("button", name="Stop").click()
     ask(page, "hello")
-    expect(page.locator("#answer")).to_have_attribute("data-state", "done")
+    expect(last(page)).to_have_attribute("data-state", "done")
     for summary in page.locator("summary").all():
         summary.click()
     assert axe_faults(page, axe_source) == []
+    page.get_by_role("link", name="Tools", exact=True).click()
     page.locator("#tools").fill("[")
-    ask(page, "  ")
-    ask(page, "hello")
     expect(page.locator("#tools-error")).not_to_be_empty()
     assert axe_faults(page, axe_source) == []
+    page.get_by_role("link", name="Assistant").click()
+    ask(page, "  ")
+    assert axe_faults(page, axe_source) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_view(scheme: Any, page: Page, axe_source: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    names = page.locator("#views a").all_inner_texts()
+    assert len(names) >= 3
+    for width in (1280, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        for name in names:
+            page.get_by_role("navigation", name="Views").get_by_role("link", name=name).click()
+            expect(page.locator(".view:not([hidden])")).to_have_count(1)
+            assert axe_faults(page, axe_source) == [], name
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= width, name
 
 
 def test_axe_finds_the_faults_that_are_there(page: Page, axe_source: str) -> None:
@@ -358,7 +394,7 @@ def test_axe_finds_the_faults_that_are_there(page: Page, axe_source: str) -> Non
     page.evaluate(
         """() => {
           document.querySelector("#ask").textContent = "";
-          document.querySelector("#answer-text").style.color = "#eee";
+          document.querySelector("#log-empty").style.color = "#eee";
         }"""
     )
     try:
@@ -367,41 +403,44 @@ def test_axe_finds_the_faults_that_are_there(page: Page, axe_source: str) -> Non
         page.evaluate(
             """() => {
               document.querySelector("#ask").textContent = "Ask";
-              document.querySelector("#answer-text").style.color = "";
+              document.querySelector("#log-empty").style.color = "";
             }"""
         )
 
 
-def test_axe_finds_nothing_while_loading_and_after_it_failed(lab: Headless, open_page: Opener, axe_source: str) -> None:
+def test_axe_finds_nothing_while_loading_and_after_it_failed(
+    quick: Headless, open_page: Opener, axe_source: str
+) -> None:
     def empty_weights(page: Page) -> None:
         page.route("**/model/*", lambda route: route.fulfill(body=b""))
         page.route("**/pyodide.asm.wasm", lambda route: None)
 
-    page = open_page(lab, before=empty_weights)
+    page = open_page(quick, before=empty_weights)
     assert "error" in settled(page)
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
     assert axe_faults(page, axe_source) == []
     page.close()
-    page = open_page(lab, before=lambda page: page.route("**/model/*", lambda route: None))
+    page = open_page(quick, before=lambda page: page.route("**/model/*", lambda route: None))
     expect(page.locator("#load-text")).to_contain_text("MB")
     assert axe_faults(page, axe_source) == []
 
 
 def test_a_screen_320_px_wide_needs_no_sideways_scrolling(page: Page) -> None:
     page.set_viewport_size({"width": 320, "height": 640})
-    for summary in page.locator("#tools-editor > summary, #facts-editor > summary").all():
-        summary.click()
+    page.locator("#facts-editor > summary").click()
+    page.get_by_role("link", name="Tools", exact=True).click()
     parameters = {"properties": {"p" * 90: {"type": "string"}}}
     page.locator("#tools").fill(json.dumps([{"name": "a_very_long_tool_name_" * 6, "parameters": parameters}]))
+    page.get_by_role("link", name="Assistant").click()
     expect(page.locator("#tool-list > li")).to_have_count(1)
     ask(page, "markup")
-    expect(page.locator("#answer")).to_have_attribute("data-state", "done")
-    page.locator("#envelope-box").evaluate("(details) => { details.open = true; }")
+    expect(last(page)).to_have_attribute("data-state", "done")
+    last(page).locator("details").evaluate_all("(all) => all.forEach((details) => { details.open = true; })")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
     wide = page.evaluate(
         """() => [...document.querySelectorAll("body *")]
           .filter((node) => node.getBoundingClientRect().right > 320.5)
-          .filter((node) => getComputedStyle(node).position !== "absolute")
+          .filter((node) => getComputedStyle(node).position !== "absolute" && !node.closest("#presets"))
           .map((node) => node.id || node.className || node.tagName)"""
     )
     assert wide == []
@@ -409,11 +448,15 @@ def test_a_screen_320_px_wide_needs_no_sideways_scrolling(page: Page) -> None:
 
 def test_reduced_motion_is_respected(page: Page) -> None:
     ask(page, "slow")
-    expect(page.locator("#answer")).to_have_attribute("data-state", "working")
+    expect(last(page)).to_have_attribute("data-state", "working")
     names = []
     for motion in ("reduce", "no-preference"):
         page.emulate_media(reduced_motion=motion)  # type: ignore[arg-type]
-        names.append(page.evaluate("() => getComputedStyle(document.querySelector('#answer-text')).animationName"))
+        names.append(
+            page.evaluate(
+                "() => getComputedStyle(document.querySelector('.turn:last-child .answer-text')).animationName"
+            )
+        )
     page.get_by_role("button", name="Stop").click()
     assert names == ["none", "breathe"]
 
@@ -426,18 +469,18 @@ def test_light_and_dark(page: Page) -> None:
     assert grounds == ["rgb(247, 244, 236)", "rgb(19, 26, 22)"]
 
 
-def test_without_examples_the_page_still_answers(lab: Headless, open_page: Opener) -> None:
-    page = open_page(lab, before=lambda page: page.route("**/presets.json", lambda route: route.fulfill(status=404)))
+def test_without_examples_the_page_still_answers(quick: Headless, open_page: Opener) -> None:
+    page = open_page(quick, before=lambda page: page.route("**/presets.json", lambda route: route.fulfill(status=404)))
     expect(page.locator("#presets")).to_contain_text("could not be loaded")
-    expect(page.locator("#tools-editor")).to_have_attribute("open", "")
     page.locator("#tools").fill('[{"name": "own"}]')
+    page.get_by_role("link", name="Assistant").click()
     ask(page, "hello")
-    expect(page.get_by_role("list", name="Calls")).to_contain_text("own")
+    expect(last(page).get_by_role("list", name="Calls")).to_contain_text("own")
 
 
-def test_a_visitor_who_saves_data_decides_about_the_download(lab: Headless, open_page: Opener) -> None:
+def test_a_visitor_who_saves_data_decides_about_the_download(quick: Headless, open_page: Opener) -> None:
     saving = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
-    page = open_page(lab, before=lambda page: page.add_init_script(saving))
+    page = open_page(quick, before=lambda page: page.add_init_script(saving))
     expect(page.locator("#presets button")).to_have_count(13)
     button = page.get_by_role("button", name="Load the model")
     expect(button).to_be_visible()

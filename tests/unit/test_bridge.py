@@ -224,6 +224,23 @@ def test_reset_starts_over() -> None:
     assert model.sessions[0].context == fresh
 
 
+def test_past_turns_are_fed_and_go_on() -> None:
+    bridge, model = declared(GOOD)
+    calls = [{"name": "setLights", "arguments": {"roomName": "hall"}}]
+    turns = [
+        {"said": "light the hall", "is_result": False, "calls": calls, "text": "", "reasoning": "the hall"},
+        {"said": '[{"ok":true}]', "is_result": True, "calls": None, "text": "Done."},
+    ]
+    answer = message(bridge.replay(json.dumps(turns)))
+    assert answer["type"] == "replayed" and answer["tokens"] > 10
+    context = TOKENIZER.decode(model.sessions[0].context)
+    assert "light the hall" in context and "Done." in context
+    assert drive(bridge.begin("and now"))[-1]["type"] == "result"
+    refused(bridge.replay('{"said": "x"}'), "request_option")
+    refused(bridge.replay('[{"said": "x", "by": "me"}]'), "request_option")
+    assert message(bridge.replay("[]"))["tokens"] == 0
+
+
 def test_embedding_needs_no_tools() -> None:
     bridge, _ = make()
     assert message(bridge.embed("x"))["embedding"][:2] == pytest.approx([0.6, 0.8])

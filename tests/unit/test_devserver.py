@@ -106,3 +106,13 @@ def test_other_methods_are_refused(server: SiteServer) -> None:
 def test_it_listens_on_this_machine_only(server: SiteServer) -> None:
     assert server.server_address[0] == "127.0.0.1"
     assert server.address == f"http://127.0.0.1:{server.server_address[1]}/"
+
+
+def test_the_rest_of_a_file_from_a_byte_on(server: SiteServer) -> None:
+    status, headers, body = ask(server, "/needle3.cact", Range="bytes=7-")
+    assert (status, body) == (206, b".cact")
+    assert headers["Content-Range"] == "bytes 7-11/12" and headers["Content-Length"] == "5"
+    status, headers, body = ask(server, "/needle3.cact", Range="bytes=12-")
+    assert (status, headers["Content-Range"], body) == (416, "bytes */12", b"")
+    for other in ("bytes=0-", "bytes=2-3", "bytes=-4", "items=1-"):  # all of it is a right answer to each
+        assert ask(server, "/needle3.cact", Range=other)[::2] == (200, b"needle3.cact")

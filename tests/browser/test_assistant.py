@@ -1,0 +1,248 @@
+"""The conversation: verdicts, results, retries, copies and what is kept, on a stand-in site."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pages import Opener, settled
+from playwright.sync_api import Locator, Page, expect
+
+from headless import Headless
+
+pytestmark = pytest.mark.browser
+
+CALL = {"name": "lock_door", "arguments": {"door": "front"}}
+
+
+@pytest.fixture
+def page(quick: Headless, open_page: Opener) -> Iterator[Page]:
+    page = open_page(quick, permissions=["clipboard-read", "clipboard-write"])
+    settled(page)
+    yield page
+
+
+def ask(page: Page, text: str | dict[str, Any]) -> None:
+    request = text if isinstance(text, str) else "=> " + json.dumps(text)
+    page.get_by_role("textbox", name="Request").fill(request)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#stop")).to_be_disabled()
+
+
+def turns(page: Page) -> Locator:
+    return page.locator(".turn")
+
+
+def lets_run(page: Page, body: str = "") -> None:
+    """Gives lock_door a function."""
+    page.evaluate(
+        """async (body) => {
+          const { toolset } = await import("./page/toolset.js");
+          window.ran = [];
+          const run = (args) => {
+            window.ran.push(args);
+            if (body === "throw") throw new Error("jammed");
+            return { locked: args.door };
+          };
+          toolset.setRunnable("javascript", { lock_door: run });
+        }""",
+        body,
+    )
+
+
+def test_a_sure_call_runs_and_the_model_hears_of_it(page: Page) -> None:
+    lets_run(page)
+    ask(page, {"calls": [CALL], "confidence": 0.9})
+    expect(turns(page)).to_have_count(2)
+    expect(turns(page).first.locator(".outcome")).to_have_text('{"locked":"front"}')
+    expect(turns(page).last.locator(".answer-text")).to_have_text('told [{"locked":"front"}]')
+    assert page.evaluate("() => ran") == [{"door": "front"}]
+
+
+def test_an_unsure_call_asks_first(page: Page) -> None:
+    lets_run(page)
+    ask(page, {"calls": [CALL], "confidence": 0.3})
+    card = turns(page).first.locator(".call")
+    expect(card).to_have_attribute("data-verdict", "confirm")
+    expect(card).to_contain_text("asks first")
+    assert page.evaluate("() => ran") == []
+    card.get_by_role("button", name="Run", exact=True).click()
+    expect(turns(page)).to_have_count(2)
+    assert page.evaluate("() => ran") == [{"door": "front"}]
+    ask(page, {"calls": [CALL], "confidence": 0.3})
+    turns(page).last.get_by_role("button", name="Don't").click()
+    expect(turns(page).last.locator(".outcome")).to_have_text("not run")
+    expect(turns(page)).to_have_count(3)
+    assert page.evaluate("() => document.activeElement.className") == "turn"  # not lost with the button
+
+
+def test_the_thresholds_decide_and_are_kept(page: Page) -> None:
+    lets_run(page)
+    page.locator("#trust-editor > summary").click()
+    page.get_by_label("is refused below").fill("80")
+    expect(page.locator("#act-shown")).to_have_text("80 %")  # never below the other
+    ask(page, {"calls": [CALL], "confidence": 0.79})
+    card = turns(page).first.locator(".call")
+    expect(card).to_have_attribute("data-verdict", "refuse")
+    expect(card.get_by_role("button", name="Run it nevertheless")).to_be_visible()
+    assert page.evaluate("() => ran") == []
+    page.get_by_label("is refused below").fill("10")
+    expect(card).to_have_attribute("data-verdict", "confirm")
+    page.reload()
+    settled(page)
+    expect(page.locator("#act-shown")).to_have_text("80 %")
+    expect(page.locator("#refuse-shown")).to_have_text("10 %")
+
+
+def test_a_function_that_fails_is_shown_and_told(page: Page) -> None:
+    lets_run(page, "throw")
+    ask(page, {"calls": [CALL]})
+    expect(turns(page).first.locator(".outcome.bad")).to_have_text("failed: jammed")
+    expect(turns(page).last.locator(".answer-text")).to_have_text('told [{"error":"jammed"}]')
+
+
+def test_a_result_is_typed_by_hand_where_nothing_runs(page: Page) -> None:
+    ask(page, {"calls": [CALL, {"name": "set_lights", "arguments": {}}]})
+    first, second = turns(page).first.locator(".call").all()
+    first.get_by_text("Tell the model what came of it").click()
+    box = first.get_by_role("textbox", name="Result of lock_door, as JSON")
+    box.fill("{locked")
+    first.get_by_role("button", name="Send the result").click()
+    expect(first.get_by_role("alert")).to_contain_text("Not JSON")
+    box.fill('{"locked": true}')
+    first.get_by_role("button", name="Send the result").click()
+    expect(turns(page)).to_have_count(1)  # the other call has none yet
+    second.get_by_text("Tell the model what came of it").click()
+    second.get_by_role("button", name="Send the result").click()
+    expect(turns(page).last.locator(".answer-text")).to_have_text('told [{"locked":true},{"ok":true}]')
+
+
+def test_turns_are_one_conversation_until_a_new_one(page: Page, quick: Headless) -> None:
+    for text in ("one", "two", "three"):
+        ask(page, text)
+    seen = page.evaluate("() => areole.complete('four').then(({ seen }) => seen)")
+    assert seen["turns"] == 4
+    # Somebody else was in the worker's conversation: what belongs to this one is put back.
+    ask(page, "five")
+    seen = page.evaluate("() => areole.complete('six').then(({ seen }) => seen)")
+    assert [turn["said"] for turn in seen["replayed"]] == ["one", "two", "three"]
+    expect(page.locator("#log-long")).to_be_hidden()
+    ask(page, "seven")
+    expect(page.locator("#log-long")).to_be_visible()
+    page.get_by_role("button", name="New conversation").click()
+    expect(turns(page)).to_have_count(0)
+    ask(page, "hello")
+    seen = page.evaluate("() => areole.complete('next').then(({ seen }) => seen)")
+    assert (seen["turns"], seen["replayed"]) == (2, [])
+
+
+def test_asking_again_takes_the_last_request_back(page: Page) -> None:
+    lets_run(page)
+    ask(page, "one")
+    ask(page, {"calls": [CALL]})
+    expect(turns(page)).to_have_count(3)
+    page.get_by_role("button", name="Ask again").click()
+    expect(turns(page)).to_have_count(3)
+    expect(turns(page).last.locator(".answer-text")).to_have_text('told [{"locked":"front"}]')
+    assert len(page.evaluate("() => ran")) == 2
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.get_by_role("button", name="Ask again")).to_be_disabled()
+
+
+def test_stopped_requests_leave_no_trace_in_the_conversation(page: Page) -> None:
+    ask(page, "one")
+    page.get_by_role("textbox", name="Request").fill("slow")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(turns(page).last.locator(".reasoning")).to_contain_text("word9")
+    page.get_by_role("button", name="Stop").click()
+    expect(turns(page).last.locator(".answer-text")).to_have_text("Stopped.")
+    ask(page, "two")
+    seen = page.evaluate("() => areole.complete('three').then(({ seen }) => seen)")
+    assert [turn["said"] for turn in seen["replayed"]] == ["one"]
+    assert seen["turns"] == 3
+
+
+def test_copies(page: Page) -> None:
+    call = {"name": "move", "arguments": {"direction": "forward", "distance_m": 2.5, "fast": True, "via": None}}
+    ask(page, {"calls": [call, {"name": "class", "arguments": {"a-b": ["x", {"y": False}]}}]})
+    read = "() => navigator.clipboard.readText()"
+
+    def copied(name: str) -> str:
+        turns(page).last.get_by_role("button", name=name).click()
+        expect(page.get_by_role("status")).to_have_text("Copied.")
+        page.evaluate("() => { document.querySelector('#announce').textContent = ''; }")
+        return str(page.evaluate(read))
+
+    assert copied("Copy Python").splitlines() == [
+        'move(direction="forward", distance_m=2.5, fast=True, via=None)',
+        'tools["class"](**{"a-b": ["x", {"y": False}]})',
+    ]
+    message = json.loads(copied("Copy OpenAI message"))
+    assert message["role"] == "assistant" and message["content"] is None
+    assert message["tool_calls"][0]["type"] == "function"
+    assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == call["arguments"]
+    assert len({one["id"] for one in message["tool_calls"]}) == 2
+    assert json.loads(copied("Copy JSON"))["function_calls"][0] == call
+
+
+def test_without_a_clipboard_the_text_is_shown(quick: Headless, open_page: Opener) -> None:
+    deny = "navigator.clipboard.writeText = () => Promise.reject(new Error('no'));"
+    page = open_page(quick, before=lambda page: page.add_init_script(deny))
+    settled(page)
+    ask(page, {"calls": [CALL]})
+    turns(page).last.get_by_role("button", name="Copy Python").click()
+    expect(page.get_by_role("dialog")).to_contain_text('lock_door(door="front")')
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_conversation_is_kept_and_goes_on(page: Page) -> None:
+    lets_run(page)
+    ask(page, {"calls": [CALL], "reasoning": "the door"})
+    expect(turns(page)).to_have_count(2)
+    page.reload()
+    settled(page)
+    expect(turns(page)).to_have_count(2)
+    expect(turns(page).first.locator(".outcome")).to_have_text('{"locked":"front"}')
+    ask(page, "and now")
+    seen = page.evaluate("() => areole.complete('six').then(({ seen }) => seen)")
+    first, second = seen["replayed"]
+    assert (first["calls"], first["reasoning"], first["is_result"]) == ([CALL], "the door", False)
+    assert (second["is_result"], second["calls"], second["text"]) == (True, None, 'told [{"locked":"front"}]')
+    page.get_by_role("button", name="New conversation").click()
+    page.reload()
+    settled(page)
+    expect(turns(page)).to_have_count(0)
+
+
+def test_other_tools_are_another_conversation_other_rules_are_not(page: Page) -> None:
+    ask(page, "one")
+    page.locator("#rules-editor > summary").click()
+    page.locator("#contract").select_option("raw")
+    ask(page, "two")
+    expect(turns(page)).to_have_count(2)
+    expect(turns(page).last.locator(".envelope")).to_contain_text('"contract": "raw"')
+    page.get_by_role("button", name="Small robot").click()
+    expect(turns(page)).to_have_count(0)
+
+
+def test_export(page: Page) -> None:
+    ask(page, {"calls": [CALL]})
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    exported = json.loads(download.value.path().read_text(encoding="utf-8"))
+    assert {"tools", "system", "contract", "turns"} <= set(exported)
+    assert exported["turns"][0]["answer"]["function_calls"] == [CALL]
+
+
+def test_two_tabs_do_not_disturb_each_other(page: Page, quick: Headless) -> None:
+    other = page.context.new_page()
+    other.goto(quick.server.address)
+    other.wait_for_function("() => window.areole?.state === 'ready'")
+    ask(page, "one")
+    ask(other, "two")
+    for tab, text in ((page, "one"), (other, "two")):
+        expect(turns(tab)).to_have_count(1)
+        expect(turns(tab).locator(".said")).to_have_text(text)

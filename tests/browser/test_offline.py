@@ -1,0 +1,306 @@
+"""The page as an app, on a stand-in site: what is kept and checked, and what happens where nothing can be kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import Opener, settled
+from playwright.sync_api import Page, expect
+from servers import SwappingServer, swapping
+from standin import WEIGHTS_BYTES, list_files
+
+from headless import Headless
+
+pytestmark = pytest.mark.browser
+
+PIECE = 4 << 20
+WORKING: dict[str, Any] = {"service_workers": "allow"}
+
+
+@pytest.fixture
+def server(quick: Headless) -> Iterator[SwappingServer]:
+    with swapping(quick.site) as server:
+        yield server
+
+
+def reloaded(page: Page) -> dict[str, Any]:
+    """What the page says of its load after a reload."""
+    page.reload()
+    return settled(page)
+
+
+def is_stored(page: Page) -> None:
+    """Waits until the page says that it can be opened without a network."""
+    page.evaluate("() => { location.hash = 'device'; }")
+    expect(page.locator("#device-facts")).to_contain_text("works without a network")
+
+
+def answers(page: Page) -> None:
+    result = page.evaluate(
+        "() => areole.declare([{ name: 'lights' }]).then(() => areole.complete('hello')).then(({ result }) => result)"
+    )
+    assert [call["name"] for call in result["function_calls"]] == ["lights"]
+
+
+def test_opens_and_answers_without_a_network(quick: Headless, open_page: Opener) -> None:
+    with swapping(quick.site) as server:
+        page = open_page(quick, address=server.address, query="?contract=needle", **WORKING)
+        settled(page)
+        is_stored(page)
+    # The server is gone, and the browser knows of no network either.
+    page.context.set_offline(True)
+    info = reloaded(page)["info"]
+    assert info["kept"] == {"state": "kept", "restored": WEIGHTS_BYTES, "repaired": False}
+    assert info["model"]["verified"] == "SHA-256"
+    expect(page.locator("#presets button")).to_have_count(13)
+    expect(page.locator("#contract")).to_have_value("needle")
+    assert page.evaluate("() => document.querySelector('.brand img').naturalWidth") > 0
+    answers(page)
+
+
+def test_weights_come_over_the_network_once(quick: Headless, open_page: Opener, server: SwappingServer) -> None:
+    page = open_page(quick, address=server.address)
+    assert settled(page)["info"]["kept"] == {"state": "kept", "restored": 0, "repaired": False}
+    assert server.weights_asked() == [0]
+    assert reloaded(page)["info"]["kept"]["restored"] == WEIGHTS_BYTES
+    last = page.evaluate("() => window.seen.progress.at(-1)")
+    assert last["loaded"] == last["total"]
+    assert server.weights_asked() == []
+
+
+DAMAGE = """async (how) => {
+  const [name] = (await caches.keys()).filter((key) => key.startsWith("areole-weights"));
+  const cache = await caches.open(name);
+  const [first] = await cache.keys();
+  const bytes = new Uint8Array(await (await cache.match(first)).arrayBuffer());
+  if (how === "flipped") bytes[1000] ^= 1;
+  if (how === "zeroed") bytes.fill(0, 1000);
+  if (how === "gone") await cache.delete(first);
+  else await cache.put(first, new Response(how === "short" ? bytes.slice(0, -1) : bytes));
+}"""
+
+
+@pytest.mark.parametrize(("how", "repaired"), [("flipped", True), ("zeroed", True), ("short", False), ("gone", False)])
+def test_kept_weights_that_are_damaged_are_replaced(
+    how: str, repaired: bool, quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    page = open_page(quick, address=server.address)
+    settled(page)
+    page.evaluate(DAMAGE, how)
+    server.weights_asked()
+    info = reloaded(page)["info"]
+    assert info["kept"] == {
+        "state": "kept",
+        "restored": 0,
+        "repaired": repaired,
+    }
+    assert info["model"]["verified"] == "SHA-256"
+    assert server.weights_asked() == [0]
+    assert reloaded(page)["info"]["kept"] == {"state": "kept", "restored": WEIGHTS_BYTES, "repaired": False}
+
+
+def test_a_download_that_breaks_goes_on_where_it_broke(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    server.cuts = [1_000_000, 500_000]
+    page = open_page(quick, address=server.address)
+    assert settled(page)["info"]["model"]["verified"] == "SHA-256"
+    asked = server.weights_asked()
+    # What was sent last before a cut may not arrive.
+    assert len(asked) == 3 and asked[0] == 0 < asked[1] <= 1_000_000 and asked[1] < asked[2] <= 1_500_000
+    assert reloaded(page)["info"]["kept"]["restored"] == WEIGHTS_BYTES
+
+
+def test_a_download_that_failed_goes_on_at_the_next_visit(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    server.cuts = [PIECE + 300_000, *[0] * 20]
+    page = open_page(quick, address=server.address)
+    error = settled(page)["error"]
+    assert error["code"] == "fetch_failed" and "goes on where it stopped" in error["message"]
+    server.cuts = []
+    server.weights_asked()
+    info = reloaded(page)["info"]
+    assert info["kept"] == {"state": "kept", "restored": PIECE, "repaired": False}
+    assert server.weights_asked() == [PIECE]
+
+
+def test_a_server_without_ranges_starts_over(quick: Headless, open_page: Opener, server: SwappingServer) -> None:
+    server.ranges = False
+    server.cuts = [PIECE + 100_000]
+    page = open_page(quick, address=server.address)
+    info = settled(page)["info"]
+    assert info["model"]["verified"] == "SHA-256" and info["kept"]["state"] == "kept"
+
+
+def test_a_file_that_changed_between_two_parts_is_fetched_whole(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    good = (quick.site / "model" / "needle3.cact").read_bytes()
+    server.weights = good[:1000] + bytes(len(good) - 1000)
+    server.cuts = [PIECE + 100_000, *[0] * 20]
+    page = open_page(quick, address=server.address)
+    assert settled(page)["error"]["code"] == "fetch_failed"
+    server.weights, server.cuts = None, []
+    info = reloaded(page)["info"]
+    assert info["kept"] == {"state": "kept", "restored": 0, "repaired": True}
+    assert info["model"]["verified"] == "SHA-256"
+
+
+def deny(page: Page, site: Path) -> None:
+    """As where the user has blocked storage: asking for it throws, in the page and in its worker."""
+    trap = "Object.defineProperty(self, 'caches', { get() { throw new DOMException('no', 'SecurityError'); } });\n"
+    source = (site / "boot.js").read_text(encoding="utf-8")
+    page.add_init_script(trap + "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } });")
+    page.route("**/boot.js", lambda route: route.fulfill(body=trap + source, content_type="text/javascript"))
+
+
+def test_where_storage_is_denied_the_page_says_so_and_works(quick: Headless, open_page: Opener) -> None:
+    page = open_page(quick, before=lambda page: deny(page, quick.site))
+    assert settled(page)["info"]["kept"]["state"] == "denied"
+    expect(page.locator("#notices")).to_contain_text("This browser keeps no data for the page")
+    page.get_by_role("link", name="This device").click()
+    expect(page.locator("#device-facts")).to_contain_text("not kept: the browser keeps no data")
+    answers(page)
+
+
+def test_where_storage_is_full_the_page_says_so_and_works(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    def small(page: Page) -> None:
+        session = page.context.new_cdp_session(page)
+        origin = server.address.rstrip("/")
+        session.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 2_000_000})
+
+    page = open_page(quick, address=server.address, before=small)
+    assert settled(page)["info"]["kept"]["state"] == "full"
+    expect(page.locator("#notices")).to_contain_text("There is no room in this browser's storage")
+    answers(page)
+    left = "async () => (await (await caches.open((await caches.keys())[0])).keys()).length"
+    assert page.evaluate(left) == 0
+
+
+@pytest.fixture
+def own_site(quick: Headless, tmp_path: Path) -> Path:
+    """A copy of the site that a test may change."""
+    return Path(shutil.copytree(quick.site, tmp_path / "site"))
+
+
+def test_a_new_build_is_offered_and_comes_whole(quick: Headless, open_page: Opener, own_site: Path) -> None:
+    style = own_site / "app.css"
+    with swapping(own_site) as server:
+        page = open_page(quick, address=server.address, **WORKING)
+        settled(page)
+        is_stored(page)
+        assert "info" in reloaded(page)
+        other = page.context.new_page()
+        other.goto(server.address)
+        other.wait_for_function("() => window.areole?.state === 'ready'")
+        style.write_text(style.read_text(encoding="utf-8") + "\nhtml { --build: second }\n", encoding="utf-8")
+        list_files(own_site)
+        server.asked.clear()
+        page.evaluate("() => navigator.serviceWorker.getRegistration().then((one) => one.update())")
+        notice = page.locator("#notices")
+        expect(notice).to_contain_text("A new version of this page is ready.")
+        assert {path for path, _ in server.asked} == {"/sw.js", "/precache.js", "/app.css", "/site.json"}
+        assert page.evaluate(build) == ""
+        assert other.evaluate(build) == ""
+        with page.expect_navigation():
+            notice.get_by_role("button", name="Reload now").click()
+        assert page.evaluate(build) == "second"
+        assert "info" in settled(page)
+        expect(other.locator("#notices")).to_contain_text("updated in another tab")
+        left = page.evaluate(
+            """async () => {
+              const [name] = (await caches.keys()).filter((key) => key.startsWith("areole-site"));
+              return (await (await caches.open(name)).keys()).length;
+            }"""
+        )
+        listed = page.evaluate("() => fetch('precache.js').then((answer) => answer.text())")
+        assert left == len(set(line.split('"')[3] for line in listed.splitlines() if '": "' in line))
+
+
+build = "() => getComputedStyle(document.documentElement).getPropertyValue('--build')"
+
+
+def test_a_kept_file_of_the_site_that_is_damaged_is_replaced(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    page = open_page(quick, address=server.address, **WORKING)
+    settled(page)
+    is_stored(page)
+    spoil = """async () => {
+      const [name] = (await caches.keys()).filter((key) => key.startsWith("areole-site"));
+      const cache = await caches.open(name);
+      const { files, wheel } = await (await fetch("site.json")).json();
+      const key = new URL(`sha256/${files[wheel].sha256}`, document.baseURI).href;
+      if (!(await cache.match(key))) throw new Error("not where it should be");
+      await cache.put(key, new Response("damaged"));
+    }"""
+    page.evaluate(spoil)
+    server.asked.clear()
+    assert "info" in reloaded(page)
+    assert [path for path, _ in server.asked if path.endswith(".whl")] == ["/py/areole-0.0.0-py3-none-any.whl"]
+    server.asked.clear()
+    assert "info" in reloaded(page)
+    assert [path for path, _ in server.asked if path.endswith(".whl")] == []
+
+
+def test_everything_can_be_removed(quick: Headless, open_page: Opener, server: SwappingServer) -> None:
+    page = open_page(quick, address=server.address, **WORKING)
+    settled(page)
+    is_stored(page)
+    page.evaluate("() => localStorage.setItem('another page of this origin', 'stays')")
+    page.get_by_role("button", name="Remove everything").click()
+    page.get_by_role("dialog").get_by_role("button", name="Keep").click()
+    assert len(page.evaluate("() => caches.keys()")) == 2
+    page.get_by_role("button", name="Remove everything").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
+    expect(page.locator("#device-result")).to_contain_text("Everything was removed")
+    left = page.evaluate(
+        """async () => [
+          await caches.keys(),
+          (await navigator.serviceWorker.getRegistrations()).length,
+          Object.keys(localStorage),
+        ]"""
+    )
+    assert left == [[], 0, ["another page of this origin"]]
+    answers(page)  # what is open goes on
+    server.weights_asked()
+    assert reloaded(page)["info"]["kept"]["restored"] == 0
+    assert server.weights_asked() == [0]
+
+
+def test_it_can_be_installed(quick: Headless, tmp_path: Path) -> None:
+    flags = ["--no-sandbox"]
+    launch = quick._playwright.chromium.launch_persistent_context
+    with launch(tmp_path / "profile", executable_path=quick.chromium, args=flags) as context:
+        page = context.pages[0]
+        page.goto(quick.server.address)
+        session = context.new_cdp_session(page)
+        manifest = session.send("Page.getAppManifest")
+        assert manifest["errors"] == [] and manifest["url"].endswith("manifest.webmanifest")
+        assert session.send("Page.getInstallabilityErrors")["installabilityErrors"] == []
+
+
+def test_the_browser_s_offer_to_install_becomes_a_button(quick: Headless, open_page: Opener) -> None:
+    page = open_page(quick, query="#device")
+    offer = page.get_by_role("button", name="Install as an app")
+    expect(offer).to_be_hidden()
+    page.evaluate(
+        """() => {
+          const event = new Event("beforeinstallprompt", { cancelable: true });
+          event.prompt = async () => { window.prompted = true; };
+          dispatchEvent(event);
+          window.held = event.defaultPrevented;
+        }"""
+    )
+    offer.click()
+    assert page.evaluate("() => [window.held, window.prompted]") == [True, True]
+    expect(offer).to_be_hidden()
+    page.evaluate("() => dispatchEvent(new Event('appinstalled'))")
+    expect(page.locator("#device-result")).to_contain_text("Installed")

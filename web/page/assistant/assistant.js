@@ -1,0 +1,303 @@
+/**
+ * The view "Assistant": requests in, turns out, calls run or asked about, results told to the model, until there is
+ * nothing more to call. Owns the composer and the log; one request at a time.
+ */
+
+import { AreoleError } from "../../errors.js";
+import { runOne } from "../../running.js";
+import { readTools } from "../../tools.js";
+import { Conversation } from "./conversation.js";
+import { openAIMessage, pretty, pythonCalls } from "./formats.js";
+import { Trust } from "./trust.js";
+import { TurnView, summary } from "./turn.js";
+import { toolset } from "../toolset.js";
+import { trace } from "../trace.js";
+import { announce, button, byId, element, showError } from "../ui.js";
+import { goTo } from "../views.js";
+
+/** @typedef {import("./conversation.js").Turn} Turn */
+
+/** How often results go back by themselves after one request. */
+const MAX_ROUNDS = 8;
+/** From this request on a conversation that was meant as several is worth a word. */
+const LONG = 5;
+
+const log = byId("log");
+const empty = byId("log-empty");
+const request = /** @type {HTMLTextAreaElement} */ (byId("request"));
+const fault = byId("request-error");
+const askButton = /** @type {HTMLButtonElement} */ (byId("ask"));
+const stopButton = /** @type {HTMLButtonElement} */ (byId("stop"));
+const again = /** @type {HTMLButtonElement} */ (byId("retry"));
+const fresh = /** @type {HTMLButtonElement} */ (byId("new-conversation"));
+const exported = /** @type {HTMLButtonElement} */ (byId("export"));
+const long = byId("log-long");
+
+/** @param {import("../../client.js").AreoleClient} client */
+export function startAssistant(client) {
+  const trust = new Trust();
+  const conversation = new Conversation(client);
+  /** @type {Map<Turn, TurnView>} */
+  const views = new Map();
+  /** @type {AbortController | null} */
+  let asking = null;
+  let following = false;
+
+  /** @type {import("./turn.js").Context} */
+  const context = {
+    verdict: ({ result }) => trust.of(result.confidence),
+    runs: (name) => toolset.runnable.has(name),
+    deeds: (turn, index) => ({
+      run: () => act(turn, [index]),
+      decline: () => settle(turn, index, { told: { error: "the user declined" }, declined: true }),
+      give: (text) => {
+        let told;
+        try {
+          told = JSON.parse(text);
+        } catch (error) {
+          return `Not JSON: ${error instanceof Error ? error.message : error}`;
+        }
+        settle(turn, index, { told });
+        return null;
+      },
+    }),
+    copy: (turn, format) => copy(conversation.turns.indexOf(turn), format),
+    inspect: (turn) => {
+      trace.show(turn);
+      goTo("workbench");
+    },
+  };
+
+  // ---- showing
+
+  function showAll() {
+    views.clear();
+    log.replaceChildren(...conversation.turns.map((turn) => viewOf(turn).node));
+    showState();
+  }
+
+  /** @param {Turn} turn */
+  function viewOf(turn) {
+    let view = views.get(turn);
+    if (!view) views.set(turn, (view = new TurnView(turn, context)));
+    return view;
+  }
+
+  function showState() {
+    const { turns } = conversation;
+    empty.hidden = turns.length > 0;
+    for (const one of [again, fresh, exported]) one.disabled = turns.length === 0 || asking !== null;
+    long.hidden = turns.filter(({ isResult }) => !isResult).length < LONG;
+  }
+
+  // ---- asking
+
+  /** @param {string} text @param {boolean} [isResult] */
+  async function ask(text, isResult = false) {
+    asking = new AbortController();
+    askButton.setAttribute("aria-disabled", "true"); // not `disabled`: the focus may be on it
+    stopButton.disabled = false;
+    const turn = conversation.add(text, isResult);
+    const view = viewOf(turn);
+    log.append(view.node);
+    view.status(client.state === "ready" ? "Reading …" : "Waiting for the model …");
+    showState();
+    announce(isResult ? "Telling the model the result." : "Working on the request.");
+    view.node.scrollIntoView({ block: "nearest" });
+    const { signal } = asking;
+    const events = trace.begin(turn);
+    try {
+      const onEvent = (/** @type {any} */ event) => {
+        events.push(event);
+        follow(() => view.stream(event));
+      };
+      const answer = await conversation.ask(turn, { onEvent, signal });
+      if (!answer.result.success) {
+        const { error_code: code, error: message } = answer.result;
+        turn.error = answer.failure ?? { code, message };
+      } else {
+        const { function_calls: calls = [], suppressed_calls: withheld = [] } = answer.result;
+        announce(answer.text || summary(calls, withheld, true));
+      }
+    } catch (error) {
+      const failure = AreoleError.wrap(error);
+      turn.state = signal.aborted || failure.code === "cancelled" ? "stopped" : "failed";
+      turn.error = turn.state === "stopped" ? null : { code: failure.code, message: failure.message };
+      if (turn.state === "stopped") announce("Stopped.");
+    } finally {
+      asking = null;
+      askButton.setAttribute("aria-disabled", "false");
+      if (document.activeElement === stopButton) askButton.focus(); // a disabled button would lose it to nowhere
+      stopButton.disabled = true;
+      view.show();
+      showState();
+      conversation.save();
+    }
+    if (turn.state === "done") await goOn(turn);
+  }
+
+  /** Runs by itself what is sure enough, and tells the model, at most so often in a row. @param {Turn} turn */
+  async function goOn(turn) {
+    const calls = turn.answer?.result.function_calls ?? [];
+    if (!turn.answer || context.verdict(turn.answer) !== "act" || !calls.length) return;
+    const since = conversation.turns.findLastIndex(({ isResult }) => !isResult);
+    if (conversation.turns.length - since > MAX_ROUNDS) return;
+    const runs = calls.flatMap((/** @type {any} */ call, /** @type {number} */ index) => (context.runs(call.name) ? [index] : []));
+    if (runs.length) await act(turn, runs);
+  }
+
+  /** @param {Turn} turn @param {number[]} indexes */
+  async function act(turn, indexes) {
+    const calls = turn.answer?.result.function_calls ?? [];
+    for (const index of indexes) {
+      if (turn.outcomes[index]) continue;
+      const call = calls[index];
+      const { told, error } = await runOne(call, /** @type {any} */ ({ ...toolset.runnable.get(call.name), name: call.name }));
+      turn.outcomes[index] = { told, ...(error ? { error: error.message } : {}) };
+      refreshed(turn);
+    }
+    await tell(turn);
+  }
+
+  /** @param {Turn} turn @param {number} index @param {import("./conversation.js").Outcome} outcome */
+  function settle(turn, index, outcome) {
+    turn.outcomes[index] = outcome;
+    refreshed(turn);
+    tell(turn);
+  }
+
+  /** Shows a turn anew, and keeps the focus in it if a button that had it is gone. @param {Turn} turn */
+  function refreshed(turn) {
+    const view = viewOf(turn);
+    const inside = view.node.contains(document.activeElement);
+    view.show();
+    if (inside && !view.node.contains(document.activeElement)) view.node.focus({ preventScroll: true });
+  }
+
+  /** Tells the model what came of the last answer's calls, once that is known of all. @param {Turn} turn */
+  async function tell(turn) {
+    conversation.save();
+    const isLast = conversation.turns.at(-1) === turn;
+    if (!isLast || asking || turn.outcomes.some((outcome) => outcome === null)) return;
+    if (turn.outcomes.every((outcome) => outcome?.declined)) return; // nothing happened that would need words
+    await ask(JSON.stringify(turn.outcomes.map((outcome) => outcome?.told ?? null)), true);
+  }
+
+  async function submit() {
+    if (asking) return;
+    const text = request.value;
+    showError(fault, text.trim() === "" ? "Write a request first." : null);
+    if (text.trim() === "") {
+      request.focus();
+      return;
+    }
+    if (readTools(toolset.text).fault) {
+      showError(fault, "The tools cannot be read; mend them first.");
+      goTo("tools");
+      return;
+    }
+    request.value = "";
+    await ask(text);
+  }
+
+  /** Keeps the end of the page in sight for those who are there, one frame at a time. @param {() => void} change */
+  function follow(change) {
+    const root = document.documentElement;
+    const atEnd = !following && root.scrollHeight - root.clientHeight - root.scrollTop < 120;
+    change();
+    if (!atEnd) return;
+    following = true;
+    requestAnimationFrame(() => {
+      following = false;
+      root.scrollTop = root.scrollHeight;
+    });
+  }
+
+  // ---- copying and keeping
+
+  /** @param {number} place @param {"json" | "openai" | "python"} format */
+  async function copy(place, format) {
+    const { answer } = conversation.turns[place];
+    if (!answer) return;
+    const text =
+      format === "json"
+        ? pretty(answer.json)
+        : format === "openai"
+          ? JSON.stringify(openAIMessage(answer, place), null, 2)
+          : pythonCalls(answer.result.function_calls ?? []);
+    try {
+      await navigator.clipboard.writeText(text);
+      announce("Copied.");
+    } catch {
+      const box = /** @type {HTMLDialogElement} */ (byId("copy-by-hand"));
+      byId("copy-text").textContent = text;
+      box.showModal();
+    }
+  }
+
+  exported.addEventListener("click", () => {
+    const { text, system, contract } = toolset.declared;
+    const turns = conversation.turns.map(({ said, isResult, answer, error, outcomes }) => {
+      return { said, is_result: isResult, answer: answer?.result ?? null, text: answer?.text ?? "", error, outcomes };
+    });
+    const whole = JSON.stringify({ tools: JSON.parse(text), system, contract, turns }, null, 1);
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([whole], { type: "application/json" }));
+    link.download = "areole-conversation.json";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  });
+
+  fresh.addEventListener("click", () => {
+    conversation.clear();
+    showAll();
+    announce("A new conversation.");
+    request.focus();
+  });
+
+  again.addEventListener("click", async () => {
+    const text = conversation.takeBack();
+    showAll();
+    if (text) await ask(text);
+  });
+
+  byId("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  stopButton.addEventListener("click", () => asking?.abort());
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+    if (byId("assistant").hidden) return;
+    event.preventDefault();
+    submit();
+  });
+
+  toolset.addEventListener("tools", () => {
+    if (asking) asking.abort();
+    conversation.clear();
+    showAll();
+  });
+  const refresh = () => {
+    for (const view of views.values()) view.show();
+  };
+  toolset.addEventListener("rules", () => conversation.desync());
+  toolset.addEventListener("runnable", refresh);
+  trust.addEventListener("change", refresh);
+  addEventListener("areole-removed", () => {
+    conversation.clear();
+    showAll();
+  });
+
+  const copied = button("Close", () => /** @type {HTMLDialogElement} */ (byId("copy-by-hand")).close());
+  byId("copy-close").append(copied);
+
+  return {
+    /** Shows the conversation that was kept, if the tools that are in use now are its own. @param {Turn[]} turns */
+    restore(turns) {
+      conversation.turns = turns;
+      conversation.save();
+      showAll();
+    },
+  };
+}

@@ -1,0 +1,72 @@
+/**
+ * Small pieces of document that every view uses. Whatever the model or a user wrote goes in as text, never as markup. Text
+ * that streams stays outside live regions; states and results are announced once, by one polite node.
+ */
+
+import { AreoleError } from "../errors.js";
+
+/**
+ * @template {HTMLElement} T
+ * @param {string} id
+ * @returns {T}
+ */
+export const byId = (id) => /** @type {T} */ (document.getElementById(id));
+
+/** @param {string} text */
+export function announce(text) {
+  byId("announce").textContent = text;
+}
+
+/**
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {string} [className]
+ * @param {string | (Node | string)[]} [content] text, or children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+export function element(tag, className = "", content = "") {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (typeof content === "string") made.textContent = content;
+  else made.append(...content);
+  return made;
+}
+
+/**
+ * @param {string} text
+ * @param {() => void} act
+ * @param {string} [className]
+ */
+export function button(text, act, className = "") {
+  const made = element("button", className, text);
+  made.type = "button";
+  made.addEventListener("click", act);
+  return made;
+}
+
+/**
+ * Shows an error where it belongs; null clears the place. A live node must be there before its text, so it is never hidden.
+ * @param {HTMLElement} place
+ * @param {AreoleError | string | null} error
+ */
+export function showError(place, error) {
+  place.replaceChildren();
+  if (error === null) return;
+  place.append(typeof error === "string" ? error : error.message);
+  if (error instanceof AreoleError) place.append(element("span", "code", error.code));
+}
+
+/**
+ * Terms and what is said of them.
+ * @param {HTMLElement} list a dl
+ * @param {[string, string | (Node | string)[]][]} rows
+ */
+export function showRows(list, rows) {
+  list.replaceChildren(...rows.map(([term, content]) => element("div", "", [element("dt", "", term), element("dd", "", content)])));
+}
+
+/** @param {number} bytes */
+export const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+
+/** @param {unknown} value */
+export const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));

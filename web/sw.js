@@ -1,0 +1,88 @@
+/**
+ * The service worker: keeps one whole build of the site, so that the page opens without a network. Files are kept under
+ * their SHA-256 and checked when they come, so two builds share what did not change and never mix. Refuses to answer for
+ * anything that is not in the list, which `build.py` writes into precache.js: the weights are the page's own business
+ * (kept.js), and other addresses are the network's.
+ */
+
+/** @type {any} the scope of a service worker, which the page's types do not know */
+const worker = self;
+worker.importScripts("precache.js");
+/** Path in the site -> SHA-256 in hex. @type {Record<string, string>} */
+const FILES = worker.PRECACHE;
+const scope = worker.registration.scope;
+const CACHE = `areole-site ${new URL(scope).pathname}`;
+/** How many files are fetched at once. */
+const LANES = 6;
+
+/** @param {string} hash */
+const keyOf = (hash) => `${scope}sha256/${hash}`;
+
+/** The name in the list that an address has, or undefined. @param {string} address */
+function nameOf(address) {
+  const { origin, pathname } = new URL(address);
+  const root = new URL(scope);
+  if (origin !== root.origin || !pathname.startsWith(root.pathname)) return undefined;
+  const name = decodeURIComponent(pathname.slice(root.pathname.length)) || "index.html";
+  return Object.hasOwn(FILES, name) ? name : undefined;
+}
+
+/** Fetches a file past the HTTP cache's memory, checked by its hash. @param {string} name */
+async function fetchChecked(name) {
+  const bytes = FILES[name].match(/../g)?.map((pair) => parseInt(pair, 16)) ?? [];
+  const integrity = `sha256-${btoa(String.fromCharCode(...bytes))}`;
+  const response = await fetch(new URL(name === "index.html" ? "./" : name, scope), { cache: "no-cache", integrity });
+  if (!response.ok) throw new Error(`${name}: the server answered ${response.status}`);
+  // A copy: a response that came by a redirect may not answer a navigation.
+  return new Response(await response.arrayBuffer(), { headers: response.headers });
+}
+
+/** @param {string} name @returns {Promise<Response>} */
+async function keep(name) {
+  const response = await fetchChecked(name);
+  const cache = await caches.open(CACHE);
+  await cache.put(keyOf(FILES[name]), response.clone());
+  return response;
+}
+
+async function install() {
+  const cache = await caches.open(CACHE);
+  const names = Object.keys(FILES);
+  const lane = async () => {
+    for (let name = names.pop(); name !== undefined; name = names.pop()) {
+      if (!(await cache.match(keyOf(FILES[name])))) await keep(name);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+/** What only an older build had. */
+async function prune() {
+  const cache = await caches.open(CACHE);
+  const wanted = new Set(Object.values(FILES).map(keyOf));
+  for (const { url } of await cache.keys()) if (!wanted.has(url)) await cache.delete(url);
+}
+
+/**
+ * From what is kept; a file that is gone, or that the page asks for afresh because it was damaged, is fetched and kept.
+ * @param {Request} request @param {string} name
+ */
+async function answer(request, name) {
+  if (request.cache !== "reload") {
+    const cache = await caches.open(CACHE);
+    const kept = await cache.match(keyOf(FILES[name])).catch(() => undefined);
+    if (kept) return kept;
+  }
+  // The server may have another build by now: then its own file is better than none.
+  return keep(name).catch(() => fetch(request));
+}
+
+worker.addEventListener("install", (/** @type {any} */ event) => event.waitUntil(install()));
+worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(prune()));
+worker.addEventListener("fetch", (/** @type {any} */ event) => {
+  const name = event.request.method === "GET" ? nameOf(event.request.url) : undefined;
+  if (name !== undefined) event.respondWith(answer(event.request, name));
+});
+worker.addEventListener("message", (/** @type {any} */ event) => {
+  if (event.data?.type === "activate") worker.skipWaiting(); // the page said so: its user wants the new build
+});
