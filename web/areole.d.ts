@@ -98,7 +98,7 @@ export interface Token {
   type: "token";
   id: number;
   delta: string;
-  phase: "reasoning" | "call" | "prose";
+  phase: "reasoning" | "call" | "text";
   /** the grammar left no choice */
   forced: boolean;
 }

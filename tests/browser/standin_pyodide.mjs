@@ -80,7 +80,7 @@ class Run {
     const words = reasoning.match(/\s*\S+/g) ?? [];
     this.events = words.map((delta) => ({ delta, phase: "reasoning" }));
     const call = JSON.stringify(plan.calls ?? []);
-    if (plan.text) this.events.push({ delta: plan.text, phase: "prose" });
+    if (plan.text) this.events.push({ delta: plan.text, phase: "text" });
     else for (let at = 0; at < call.length; at += 5) this.events.push({ delta: call.slice(at, at + 5), phase: "call" });
     this.events = this.events.map((event, id) => ({
       type: "token",
