@@ -1,16 +1,16 @@
 /** Types of areole.js. The codes are those of docs/errors.md; a test compares. */
 
 export type ErrorCode =
-  | "archive_tag" | "archive_generation" | "archive_truncated" | "archive_header" | "archive_codebook" |
-  "archive_directory" | "archive_tensor" | "archive_norms" | "archive_permutation" | "archive_tokenizer" |
-  "tokenizer_id" | "tokenizer_marker" | "tokenizer_text" | "tools_json" | "tools_shape" | "tools_signature" |
-  "tools_duplicate" | "tools_schema" | "request_text" | "request_option" | "request_closed" | "request_busy" |
-  "request_unknown" | "context_full" | "core_bad_argument" | "core_bad_geometry" | "core_bad_tensor" |
-  "core_bad_token" | "core_context_full" | "core_too_small" | "core_no_head" | "core_bad_snapshot" | "core_memory"
-  | "core_missing" | "core_abi" | "cancelled" | "call_unparsable" | "truncated" | "call_arguments" |
-  "extract_nothing" | "extract_several" | "extract_withheld" | "chat_messages" | "chat_option" | "wasm_blocked" |
-  "python_failed" | "load_stalled" | "worker_failed" | "site_manifest" | "fetch_failed" | "fetch_html" |
-  "fetch_size" | "fetch_hash" | "browser_unsupported" | "internal";
+  | "archive_tag" | "archive_truncated" | "archive_header" | "archive_codebook" | "archive_directory" |
+  "archive_tensor" | "archive_norms" | "archive_permutation" | "archive_tokenizer" | "tokenizer_id" |
+  "tokenizer_marker" | "tokenizer_text" | "tools_json" | "tools_shape" | "tools_signature" | "tools_duplicate" |
+  "tools_schema" | "request_text" | "request_option" | "request_closed" | "request_busy" | "request_unknown" |
+  "context_full" | "core_bad_argument" | "core_bad_geometry" | "core_bad_tensor" | "core_bad_token" |
+  "core_context_full" | "core_too_small" | "core_no_head" | "core_bad_snapshot" | "core_memory" | "core_missing" |
+  "core_abi" | "cancelled" | "call_unparsable" | "truncated" | "call_arguments" | "extract_nothing" |
+  "extract_several" | "extract_withheld" | "chat_messages" | "chat_option" | "wasm_blocked" | "python_failed" |
+  "load_stalled" | "worker_failed" | "site_manifest" | "fetch_failed" | "fetch_html" | "fetch_size" | "fetch_hash"
+  | "browser_unsupported" | "internal";
 
 /** A failure: a stable code, a full sentence, and the facts in it as values. */
 export class AreoleError extends Error {
