@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, time
@@ -47,10 +48,13 @@ Validator = jsonschema.validators.extend(
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _whole),
 )
 CHECKER = jsonschema.FormatChecker(formats=("date", "email", "ipv4", "uuid"))
+CLOCK = re.compile(r"\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?")
 for _name, _read in (("time", time.fromisoformat), ("date-time", datetime.fromisoformat)):
-    # jsonschema knows these only with another package, or as an old draft had them.
+    # As docs/schema.md has them: RFC 3339, but seconds and zone may be left out.
     CHECKER.checks(_name, raises=ValueError)(
-        lambda text, read=_read: not isinstance(text, str) or bool(read(text).tzinfo)
+        lambda text, read=_read: (
+            not isinstance(text, str) or bool(read(text) and CLOCK.fullmatch(text.upper().split("T")[-1]))
+        )
     )
 
 
