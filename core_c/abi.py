@@ -61,7 +61,7 @@ def generate(header: str) -> str:
         "",
         "from __future__ import annotations",
         "",
-        "ABI_VERSION = 2",
+        "ABI_VERSION = 3",
         "",
         "FUNCTIONS: dict[str, str] = {",
         *(f'    "{name}": "{kinds}",' for name, kinds in functions.items()),
@@ -81,6 +81,7 @@ def generate(header: str) -> str:
         ("areole_flavors", "FLAVORS"),
         ("areole_prefill_flags", "FLAGS"),
         ("areole_dtypes", "DTYPES"),
+        ("areole_limits", "LIMITS"),
     ):
         out += ["", f"{label}: dict[str, int] = {{"]
         out += [f'    "{k.removeprefix("AREOLE_").lower()}": {v},' for k, v in enums[enum].items()]

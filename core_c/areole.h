@@ -64,7 +64,7 @@ typedef struct {
   uint32_t dtype, offset, nbytes, rows, columns, group, bits;
 } areole_tensor;
 
-/* 2 for this header; a host refuses any other. */
+/* 3 for this header; a host refuses any other. */
 AREOLE_API int32_t areole_abi_version(void);
 
 /* How the module was built (enum areole_flavors). */
@@ -126,6 +126,14 @@ AREOLE_API int32_t areole_prefill(areole_session *session, const uint32_t *token
 
 /* Feeds one token and writes its logits (out_vocab,) f32. The same bits as areole_prefill. */
 AREOLE_API int32_t areole_decode(areole_session *session, uint32_t token, float *logits);
+
+/* Guesses: runs up to AREOLE_DRAFT tokens and writes the logits (count, out_vocab) after each, the same bits as if they
+ * had been decoded, but the session stays where it is. areole_accept then moves it past the first `count` of them; what
+ * is not accepted is forgotten, as all of it is by a call that feeds, resets or loads. BAD_TOKEN, CONTEXT_FULL,
+ * BAD_ARGUMENT (too many; more accepted than were drafted). */
+enum areole_limits { AREOLE_DRAFT = 8 };
+AREOLE_API int32_t areole_draft(areole_session *session, const uint32_t *tokens, uint32_t count, float *logits);
+AREOLE_API int32_t areole_accept(areole_session *session, uint32_t count);
 
 /* A session's state as bytes: keys and values so far, convolution histories, probes, position. */
 AREOLE_API int32_t areole_snapshot_size(const areole_session *session, uint32_t *bytes);

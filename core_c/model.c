@@ -461,7 +461,7 @@ int32_t areole_model_init(void *arena, uint32_t arena_bytes, const areole_geomet
   return status;
 }
 
-int32_t areole_abi_version(void) { return 2; }
+int32_t areole_abi_version(void) { return 3; }
 
 int32_t areole_flavor(void) {
 #if defined(AREOLE_RELAXED)

@@ -1,7 +1,9 @@
 /* session.c: a conversation's state, and the walk of a batch of tokens through the blocks.
  *
  * The key-value cache has slots for the pinned prefix and a ring for the newest positions: kv_window of them plus a
- * batch, so that a batch can be stored before its first token has looked at the oldest position it may see. */
+ * batch, so that a batch can be stored before its first token has looked at the oldest position it may see. For the
+ * same reason a draft's keys and values may lie there before it is known whether they stay: what else a token
+ * changes (histories, pools, position) is kept aside until the draft is accepted. */
 #include "model.h"
 
 enum { RECENT = 8 };
@@ -27,6 +29,11 @@ struct areole_session {
   float *multipliers, *cosine, *sine, *logits, *pool_work, *rotate_work, *mlp_work;
   void *attention_work;
   areole_input input;
+  /* A draft: its tokens, and what accepting them adds. */
+  uint32_t drafted, draft_tokens[AREOLE_DRAFT];
+  float *draft_rows;   /* (layers, AREOLE_DRAFT, q + k + v) */
+  float *draft_values; /* (sites, AREOLE_DRAFT, d_model) */
+  float *draft_cells;  /* (layers + 1, AREOLE_DRAFT, d_model) */
 };
 
 typedef struct {
@@ -117,11 +124,14 @@ static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *m
   s->multipliers = arena_take(a, m * 4);
   s->cosine = arena_take(a, (uint64_t)m * g->qk_dim / 2 * 4);
   s->sine = arena_take(a, (uint64_t)m * g->qk_dim / 2 * 4);
-  s->logits = arena_take(a, (uint64_t)round_up(g->out_vocab, 16) * 4);
+  s->logits = arena_take(a, (uint64_t)AREOLE_DRAFT * round_up(g->out_vocab, 16) * 4);
   s->pool_work = arena_take(a, (uint64_t)most_rows * (d + 1) * 4);
   s->rotate_work = arena_take(a, 2048);
   s->mlp_work = arena_take(a, (uint64_t)4 * g->hada_n * 4);
   s->attention_work = arena_take(a, areole_attention_work(s->slots, g->heads / g->kv_heads, g->qk_dim, g->v_dim));
+  s->draft_rows = arena_take(a, (uint64_t)g->layers * AREOLE_DRAFT * w.all * 4);
+  s->draft_values = arena_take(a, (uint64_t)g->engram_site_count * AREOLE_DRAFT * d * 4);
+  s->draft_cells = arena_take(a, (uint64_t)(g->layers + 1) * AREOLE_DRAFT * d * 4);
   s->input.quads = arena_take(a, (uint64_t)m * padded * 4);
   s->input.parts = arena_take(a, (uint64_t)m * groups * sizeof(areole_part));
   s->input.panel = arena_take(a, AREOLE_PANEL_BYTES);
@@ -182,7 +192,7 @@ int32_t areole_session_reset(areole_session *s) {
   if (!valid(s)) return AREOLE_BAD_ARGUMENT;
   const areole_geometry *g = &s->model->g;
   widths w = widths_of(g);
-  s->state->position = s->state->pinned = 0;
+  s->state->position = s->state->pinned = s->drafted = 0;
   memset(s->state->recent, 0, sizeof s->state->recent);
   memset(s->histories, 0, (size_t)g->layers * w.history * w.all * 4);
   memset(s->engram_values, 0, (size_t)g->engram_site_count * w.engram_history * g->d_model * 4);
@@ -206,6 +216,7 @@ typedef struct {
   const areole_geometry *g;
   const uint32_t *tokens;
   uint32_t count, first, pinned; /* pinned counts this batch's tokens when they join the prefix */
+  int draft;
   widths w;
 } batch;
 
@@ -248,10 +259,25 @@ static void apply(batch *b, const areole_matrix *m, const float *x, uint32_t str
   areole_matmul(m, in, m->rows, y, y_stride);
 }
 
+static void pool_cells(areole_session *s, uint32_t row, const float *cells, uint32_t count) {
+  for (uint32_t h = 0; h < s->model->head_count; h++)
+    for (uint32_t t = 0; t < count; t++)
+      areole_pool_add(&s->model->heads[h], s->pools[h], row, cells + (size_t)t * s->model->g.d_model);
+}
+
 static void add_cells(batch *b, uint32_t row, const float *cells) {
-  for (uint32_t h = 0; h < b->model->head_count; h++)
-    for (uint32_t t = 0; t < b->count; t++)
-      areole_pool_add(&b->model->heads[h], b->s->pools[h], row, cells + (size_t)t * b->g->d_model);
+  uint32_t d = b->g->d_model;
+  if (b->draft)
+    memcpy(b->s->draft_cells + (size_t)row * AREOLE_DRAFT * d, cells, (size_t)b->count * d * 4);
+  else
+    pool_cells(b->s, row, cells, b->count);
+}
+
+/* The newest `history` of past (history, width) and `count` rows after it become past. */
+static void push_rows(float *past, uint32_t history, uint32_t width, const float *rows, uint32_t count) {
+  uint32_t kept = count < history ? history - count : 0, fresh = history - kept;
+  memmove(past, past + (size_t)fresh * width, (size_t)kept * width * 4);
+  memcpy(past + (size_t)kept * width, rows + (size_t)(count - fresh) * width, (size_t)fresh * width * 4);
 }
 
 static AREOLE_NOINLINE void embed(batch *b) {
@@ -336,7 +362,10 @@ static AREOLE_NOINLINE void add_engram(batch *b, uint32_t site) {
              value);
     for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(u + i), v_mul(alpha, v_load(value + i))));
   }
-  memcpy(past, values + (size_t)b->count * d, (size_t)history * d * 4);
+  if (b->draft)
+    memcpy(s->draft_values + (size_t)site * AREOLE_DRAFT * d, values + (size_t)history * d, (size_t)b->count * d * 4);
+  else
+    push_rows(past, history, d, values + (size_t)history * d, b->count);
 }
 
 /* Rotates the two halves of a head by the position's angles. */
@@ -367,7 +396,10 @@ static AREOLE_NOINLINE void attend(batch *b, uint32_t layer) {
   apply(b, &block->k_proj, s->z, d, 0, 1, rows + b->w.q, all);
   apply(b, &block->v_proj, s->z, d, 0, 1, rows + b->w.q + b->w.k, all);
   apply(b, &block->gate_proj, s->z, d, 0, 1, s->gate, b->w.out);
-  memcpy(past, s->qkv + (size_t)b->count * all, (size_t)history * all * 4);
+  if (b->draft)
+    memcpy(s->draft_rows + (size_t)layer * AREOLE_DRAFT * all, rows, (size_t)b->count * all * 4);
+  else
+    push_rows(past, history, all, rows, b->count);
   /* Keys and values of the whole batch first, newest token last, so that no row is tapped twice. */
   for (uint32_t t = b->count; t-- > 0;) {
     float *row = rows + (size_t)t * all, *q = s->tapped, *k = q + b->w.q, *v = k + b->w.k;
@@ -453,36 +485,49 @@ static AREOLE_NOINLINE void run_block(batch *b, uint32_t layer) {
   add_cells(b, layer + 1, s->cell);
 }
 
-/* Logits (out_vocab,) of the batch's token t. */
-static AREOLE_NOINLINE void head(batch *b, uint32_t t, float *logits) {
+/* Logits (count, out_vocab) of the batch's tokens from `first` on; at most AREOLE_DRAFT of them. */
+static AREOLE_NOINLINE void head(batch *b, uint32_t first, uint32_t count, float *logits) {
   areole_session *s = b->s;
   const areole_matrix *m = &b->model->embedding;
-  areole_norm(s->cell + (size_t)t * b->g->d_model, b->model->final_norm, b->g->d_model, s->z);
-  areole_input_prepare(&s->input, m, s->z, b->g->d_model, 1, 0, s->rotate_work);
-  areole_matmul(m, &s->input, b->g->out_vocab, s->logits, 0);
-  memcpy(logits, s->logits, b->g->out_vocab * sizeof(float));
+  uint32_t d = b->g->d_model, vocab = b->g->out_vocab, stride = round_up(vocab, 16);
+  for (uint32_t t = 0; t < count; t++)
+    areole_norm(s->cell + (size_t)(first + t) * d, b->model->final_norm, d, s->z + (size_t)t * d);
+  areole_input_prepare(&s->input, m, s->z, d, count, 0, s->rotate_work);
+  areole_matmul(m, &s->input, vocab, s->logits, stride);
+  for (uint32_t t = 0; t < count; t++)
+    memcpy(logits + (size_t)t * vocab, s->logits + (size_t)t * stride, vocab * sizeof(float));
 }
 
-/* Feeds up to AREOLE_BATCH tokens. */
-static void run_batch(areole_session *s, const uint32_t *tokens, uint32_t count, int pin) {
-  batch b = {s,
-             s->model,
-             &s->model->g,
-             tokens,
-             count,
-             s->state->position,
-             s->state->pinned + (pin ? count : 0),
-             widths_of(&s->model->g)};
-  uint32_t half = b.g->qk_dim / 2;
-  for (uint32_t t = 0; t < count; t++)
-    areole_rope_angles(b.first + t, half, b.model->rope_frequencies, s->cosine + t * half, s->sine + t * half);
-  embed(&b);
-  for (uint32_t l = 0; l < b.g->layers; l++) run_block(&b, l);
+static batch batch_of(areole_session *s, const uint32_t *tokens, uint32_t count, int pin, int draft) {
+  uint32_t pinned = s->state->pinned + (pin ? count : 0);
+  batch b = {s, s->model, &s->model->g, tokens, count, s->state->position, pinned, draft, widths_of(&s->model->g)};
+  return b;
+}
+
+/* Walks up to AREOLE_BATCH tokens through the blocks. */
+static void run_batch(batch *b) {
+  areole_session *s = b->s;
+  uint32_t half = b->g->qk_dim / 2;
+  for (uint32_t t = 0; t < b->count; t++)
+    areole_rope_angles(b->first + t, half, b->model->rope_frequencies, s->cosine + t * half, s->sine + t * half);
+  embed(b);
+  for (uint32_t l = 0; l < b->g->layers; l++) run_block(b, l);
+}
+
+static void move_on(batch *b) {
+  areole_session *s = b->s;
   uint32_t newest[RECENT];
-  for (uint32_t j = 0; j < RECENT; j++) newest[j] = token_before(&b, count - 1, j);
+  for (uint32_t j = 0; j < RECENT; j++) newest[j] = token_before(b, b->count - 1, j);
   memcpy(s->state->recent, newest, sizeof newest);
-  s->state->position += count;
-  s->state->pinned = b.pinned;
+  s->state->position += b->count;
+  s->state->pinned = b->pinned;
+}
+
+static int32_t check_tokens(const areole_session *s, const uint32_t *tokens, uint32_t count) {
+  if (count > s->state->max_tokens - s->state->position) return AREOLE_CONTEXT_FULL;
+  for (uint32_t i = 0; i < count; i++)
+    if (tokens[i] >= s->model->g.vocab) return AREOLE_BAD_TOKEN;
+  return AREOLE_OK;
 }
 
 int32_t areole_prefill(areole_session *s, const uint32_t *tokens, uint32_t count, uint32_t flags, float *logits) {
@@ -490,22 +535,57 @@ int32_t areole_prefill(areole_session *s, const uint32_t *tokens, uint32_t count
   int all = (flags & AREOLE_LOGITS_ALL) != 0, last = (flags & AREOLE_LOGITS_LAST) != 0, pin = (flags & AREOLE_PIN) != 0;
   if ((all || last) && !logits) return AREOLE_BAD_ARGUMENT;
   if (pin && s->state->position != s->state->pinned) return AREOLE_BAD_ARGUMENT;
-  if (count > s->state->max_tokens - s->state->position) return AREOLE_CONTEXT_FULL;
   if (pin && count > s->state->capacity - s->state->pinned) return AREOLE_CONTEXT_FULL;
-  for (uint32_t i = 0; i < count; i++)
-    if (tokens[i] >= s->model->g.vocab) return AREOLE_BAD_TOKEN;
+  int32_t status = check_tokens(s, tokens, count);
+  if (status) return status;
+  s->drafted = 0;
   for (uint32_t at = 0, step; at < count; at += step) {
     step = count - at < AREOLE_BATCH ? count - at : AREOLE_BATCH;
-    run_batch(s, tokens + at, step, pin);
-    batch b = {s, s->model, &s->model->g, tokens + at, step, 0, 0, widths_of(&s->model->g)};
-    for (uint32_t t = 0; all && t < step; t++) head(&b, t, logits + (size_t)(at + t) * b.g->out_vocab);
-    if (last && !all && at + step == count) head(&b, step - 1, logits);
+    batch b = batch_of(s, tokens + at, step, pin, 0);
+    run_batch(&b);
+    for (uint32_t t = 0, few; all && t < step; t += few) {
+      few = step - t < AREOLE_DRAFT ? step - t : AREOLE_DRAFT;
+      head(&b, t, few, logits + (size_t)(at + t) * b.g->out_vocab);
+    }
+    if (last && !all && at + step == count) head(&b, step - 1, 1, logits);
+    move_on(&b);
   }
   return AREOLE_OK;
 }
 
 int32_t areole_decode(areole_session *s, uint32_t token, float *logits) {
   return areole_prefill(s, &token, 1, AREOLE_LOGITS_LAST, logits);
+}
+
+int32_t areole_draft(areole_session *s, const uint32_t *tokens, uint32_t count, float *logits) {
+  if (!valid(s) || !tokens || !count || count > AREOLE_DRAFT || !logits) return AREOLE_BAD_ARGUMENT;
+  int32_t status = check_tokens(s, tokens, count);
+  if (status) return status;
+  batch b = batch_of(s, tokens, count, 0, 1);
+  run_batch(&b);
+  head(&b, 0, count, logits);
+  memcpy(s->draft_tokens, tokens, count * sizeof *tokens);
+  s->drafted = count;
+  return AREOLE_OK;
+}
+
+int32_t areole_accept(areole_session *s, uint32_t count) {
+  if (!valid(s) || count > s->drafted) return AREOLE_BAD_ARGUMENT;
+  const areole_geometry *g = &s->model->g;
+  batch b = batch_of(s, s->draft_tokens, count, 0, 1);
+  s->drafted = 0;
+  if (!count) return AREOLE_OK;
+  uint32_t d = g->d_model, all = b.w.all;
+  for (uint32_t l = 0; l < g->layers; l++)
+    push_rows(s->histories + (size_t)l * b.w.history * all, b.w.history, all,
+              s->draft_rows + (size_t)l * AREOLE_DRAFT * all, count);
+  for (uint32_t site = 0; site < g->engram_site_count; site++)
+    push_rows(s->engram_values + (size_t)site * b.w.engram_history * d, b.w.engram_history, d,
+              s->draft_values + (size_t)site * AREOLE_DRAFT * d, count);
+  for (uint32_t row = 0; row <= g->layers; row++)
+    pool_cells(s, row, s->draft_cells + (size_t)row * AREOLE_DRAFT * d, count);
+  move_on(&b);
+  return AREOLE_OK;
 }
 
 /* ---- snapshots ---- */
@@ -566,6 +646,7 @@ int32_t areole_snapshot_load(areole_session *s, const void *buffer, uint32_t byt
     return AREOLE_BAD_SNAPSHOT;
   if (bytes != s->state_bytes + cache_bytes(s, &state, 0, 0)) return AREOLE_BAD_SNAPSHOT;
   memcpy(s->state, buffer, s->state_bytes);
+  s->drafted = 0;
   cache_bytes(s, &state, (uint8_t *)(uintptr_t)buffer + s->state_bytes, 1);
   return AREOLE_OK;
 }

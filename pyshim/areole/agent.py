@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from .calls import CallParser, ReadCall, value_starts
 from .contract import DEFAULT, GATE_RULES, Contract, contract_of
-from .engine import Constraint, Conversation, Step, Turn
+from .engine import Constraint, Conversation, Step, TokenSession, Turn
 from .errors import AreoleError, CallParseError, ContextFullError, RequestError
 from .evidence import Evidence
 from .gates import Context, Outcome, Steered, apply
-from .model import Model, unit
+from .lookahead import Lookahead, seeded
+from .model import DRAFT, Model, Session, unit
 from .past import Past, past_segments
 from .postprocess import Draft, Reason, choices_of
 from .prefixes import PrefixCache
@@ -142,6 +143,7 @@ class Needle:
     capitals: give titles, subjects, labels and the like a capital first letter, as the official engine does.
     forgeable: let marker strings in tools, system text and requests act as markers, as the official engine does. They
     then can pretend to be earlier turns, so leave it off for text that others wrote. None: as the contract has it.
+    lookahead: run tokens that are likely to come in batches; answers are the same, see lookahead.py.
     stateless: answer each request in a conversation of its own. auto_date: put the local date and time before the
     system's facts, unless they have one.
     """
@@ -161,6 +163,7 @@ class Needle:
         explain: bool = False,
         capitals: bool = True,
         forgeable: bool | None = None,
+        lookahead: bool = True,
         stateless: bool = False,
         auto_date: bool = False,
     ) -> None:
@@ -185,6 +188,7 @@ class Needle:
         self._options: dict[str, object] = {
             "strict": strict, "max_tokens": max_tokens, "kv_window": kv_window, "depth": depth, "contract": contract,
             "gates": gates, "explain": explain, "capitals": capitals, "forgeable": forgeable,
+            "lookahead": lookahead,
         }  # fmt: skip
         self.contract = _chosen(DEFAULT if contract is None else contract, gates, capitals)
         forgeable = self.contract.forgeable if forgeable is None else forgeable
@@ -222,7 +226,9 @@ class Needle:
             began = time.perf_counter()
             self._grammar("auto")  # refuses what cannot be enforced before anything is fed
             self.grammar_seconds = time.perf_counter() - began
-        session = model.session(prefix_capacity=self.prefix_tokens, max_tokens=limit, kv_window=kv_window)
+        session: TokenSession = model.session(prefix_capacity=self.prefix_tokens, max_tokens=limit, kv_window=kv_window)
+        if lookahead and isinstance(session, Session):
+            session = Lookahead(session, seeded(self.tools, tokenizer), DRAFT)
         cache, sizes = PrefixCache.of(model), (self.prefix_tokens, limit, kv_window)
         fed = cache.find(prefix, sizes)
         self.prefix_cached = fed is not None
@@ -367,14 +373,16 @@ class Needle:
             if conversation is not None and mark is not None and not self._closed:
                 conversation.back(mark)
 
-    def sibling(self, tools: Iterable[object] | str | None = None, system: str | None = None) -> Needle:
-        """Another Needle over the same model with the same options and, unless given, the same facts. Close it too."""
+    def sibling(
+        self, tools: Iterable[object] | str | None = None, system: str | None = None, **options: object
+    ) -> Needle:
+        """Another Needle over the same model with the same facts and options, unless others are given. Close it too."""
         self._check_open()
         return Needle(
             self._model,
             () if tools is None else tools,
             self.system if system is None else system,
-            **self._options,  # type: ignore[arg-type]
+            **{**self._options, **options},  # type: ignore[arg-type]
         )
 
     def replay(self, turns: Sequence[Past]) -> int:
@@ -478,6 +486,12 @@ class Needle:
         """
         self._check_open()
         return embed(self._model, text)
+
+    @property
+    def guesses(self) -> int:
+        """Tokens that were run before they were chosen; see lookahead.py."""
+        session = self._conversation.session if self._conversation is not None else None
+        return session.guessed if isinstance(session, Lookahead) else 0
 
     def reset(self) -> None:
         """Forgets the conversation, not the tools."""

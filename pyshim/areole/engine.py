@@ -12,10 +12,12 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from .errors import Cancelled, ContextFullError, RequestError
+from .lookahead import Lookahead
 from .prompt import Segment
 from .tokenizer import Tokenizer
 
@@ -64,6 +66,10 @@ class Constraint(Protocol):
         """Told of each token that was taken."""
         ...
 
+    def ahead(self, token: int) -> Sequence[int]:
+        """Tokens that are bound to come after one that is about to be taken, as a guess: see lookahead.py."""
+        ...
+
     def budget(self, remaining: int) -> None:
         """Told before the first token how many there is room for, the end marker among them."""
         ...
@@ -77,6 +83,9 @@ class Greedy:
 
     def accept(self, token: int) -> None:
         pass
+
+    def ahead(self, token: int) -> Sequence[int]:
+        return ()
 
     def budget(self, remaining: int) -> None:
         pass
@@ -304,6 +313,11 @@ class Turn:
         """The call's body to its closing marker. Another marker ends the turn there, and is not taken."""
         conversation = self._conversation
         self._constraint.budget(self._budget - len(self.tokens))
+        with conversation.told(self._constraint):
+            yield from self._call_tokens()
+
+    def _call_tokens(self) -> Iterator[Step]:
+        conversation = self._conversation
         while self._room():
             began = time.perf_counter()
             choice = self._constraint.choose(conversation.session)
@@ -361,6 +375,17 @@ class Conversation:
             session.restore(fed)
             self._start = fed
             self._at_start = True
+
+    @contextmanager
+    def told(self, constraint: Constraint) -> Iterator[None]:
+        """Lets a session that guesses know of what a constraint leaves no choice about."""
+        if isinstance(self.session, Lookahead):
+            self.session.forced = constraint.ahead
+        try:
+            yield
+        finally:
+            if isinstance(self.session, Lookahead):
+                self.session.forced = None
 
     @property
     def start(self) -> Any:

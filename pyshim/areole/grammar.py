@@ -37,6 +37,8 @@ _BODY = re.compile(r'(?<!\\)".*', re.DOTALL)
 _ROOT = "arguments"
 _LONGEST_RUN = 24
 """No token is longer."""
+_FURTHEST_RUN = 64
+"""Bytes that are looked ahead: more than a draft's tokens have."""
 
 
 @dataclass
@@ -73,6 +75,8 @@ class Grammar:
     ) -> None:
         """`tools`: what the model sees them called, and their arguments. `least`, `most`: how many calls."""
         self.pieces: Pieces = pieces_of(tokenizer)
+        self._tokenizer = tokenizer
+        self._written: dict[bytes, list[int]] = {}
         self.end = tokenizer.marker("</tool_call>")
         self.problems = tuple(problems)
         self.cutting = cutting
@@ -92,6 +96,13 @@ class Grammar:
     def start(self, guide: Guide | None = None) -> CallConstraint:
         """The constraint of one answer. `guide`: which of the legal tokens are passed over."""
         return CallConstraint(self, guide)
+
+    def written(self, run: bytes) -> list[int]:
+        """Bytes as the tokenizer writes them, up to a character that is not whole."""
+        found = self._written.get(run)
+        if found is None:
+            found = self._written[run] = self._tokenizer.encode(run.decode("utf-8", "ignore"), markers=False)
+        return found
 
     def accepts(self, text: str) -> bool:
         """Whether an answer could be this text."""
@@ -167,8 +178,15 @@ class CallConstraint:
         pieces, state = self.grammar.pieces, self._state
         if self.grammar.cutting or (pieces.after(state, token) is not None and self._admitted(token)):
             return None
-        place, run = self._place.copy(), b""
-        while len(run) < _LONGEST_RUN and not place.in_string:
+        for found in reversed(pieces.prefixes(self._run(state, self._place, _LONGEST_RUN, False))):
+            if self._may_take(found):
+                return found
+        return None
+
+    def _run(self, state: State, place: Place, most: int, strings: bool) -> bytes:
+        """What must come next: the bytes, up to `most`, that have no alternative; with or without those in strings."""
+        place, run = place.copy(), b""
+        while len(run) < most and (strings or not place.in_string):
             filled = self._guide is not None and self._guide.filled(place)
             byte = state.sole(filled=filled)
             following = state.step(byte) if byte is not None else None
@@ -177,10 +195,21 @@ class CallConstraint:
             run += bytes([byte])
             place.step(byte)
             state = following
-        for found in reversed(pieces.prefixes(run)):
-            if self._may_take(found):
-                return found
-        return None
+        return run
+
+    def ahead(self, token: int) -> list[int]:
+        """See engine.Constraint: what has no alternative, as the tokenizer writes it."""
+        pieces = self.grammar.pieces
+        state = pieces.after(self._state, token) if token != self.grammar.end else None
+        if state is None or self.grammar.cutting:
+            return []
+        if state.over:
+            return [self.grammar.end]
+        place = self._place.copy()
+        for byte in pieces.texts[token]:
+            place.step(byte)
+        # The last may be part of a longer one, which goes on with what the model chooses.
+        return self.grammar.written(self._run(state, place, _FURTHEST_RUN, True))[:-1]
 
     def _may_take(self, token: int) -> bool:
         """Whether a token is legal, leaves room enough and is admitted."""

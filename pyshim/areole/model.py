@@ -18,10 +18,13 @@ from types import TracebackType
 
 from .archive import Archive, Geometry, parse
 from .core import Core, check, load_core
-from .core.abi import DTYPES, FLAGS, STATUSES, STRUCTS
+from .core.abi import DTYPES, FLAGS, LIMITS, STATUSES, STRUCTS
 from .errors import ContextFullError, CoreError, RequestError
 from .ladder import need_ladder, rung, rung_geometry, selection
 from .tokenizer import Tokenizer
+
+DRAFT = LIMITS["draft"]
+"""Tokens that a draft may have."""
 
 HEAD_CODES = {"embedding": 1, "confidence": 2, "router": 3}
 # A browser's clock may tick in tenths of a millisecond only, so a timed slice is many ticks long.
@@ -305,13 +308,14 @@ class Session:
         self._closed = True
         self._out = core.alloc(64 + 8 * 256)
         self._arena = self._logits = 0
+        self._row = 0  # which of the logits' rows speaks
         try:
             check(
                 core.call("areole_session_size", model.arena, prefix_capacity, max_tokens, kv_window, self._out),
                 "a session",
             )
             size = int.from_bytes(core.read(self._out, 4), "little")
-            self._logits = core.alloc(g.out_vocab * 4)
+            self._logits = core.alloc(DRAFT * g.out_vocab * 4)
             self._arena = core.alloc(size)
             check(
                 core.call(
@@ -363,7 +367,7 @@ class Session:
                 {"needed": count, "available": room},
             )
         self._feed(ids, pin, "logits_last" if logits else None, self._logits if logits else 0)
-        self._has_logits = logits
+        self._has_logits, self._row = logits, 0
 
     def _feed(self, ids: Sequence[int], pin: bool, wanted: str | None, logits: int) -> None:
         """Hands tokens to the core, which writes the `wanted` logits to the address `logits`."""
@@ -400,7 +404,38 @@ class Session:
                 {"needed": 1, "available": 0},
             )
         check(status, f"decoding token {token}")
-        self._has_logits = True
+        self._has_logits, self._row = True, 0
+
+    def draft(self, ids: Sequence[int]) -> None:
+        """Runs 1 to DRAFT tokens that may follow, without moving on; see look and accept. Raises as prefill does."""
+        count, room = len(ids), self.max_tokens - self.position
+        if not 0 < count <= DRAFT:
+            raise RequestError(
+                "request_option", f"a draft of {count} tokens; needed 1 to {DRAFT}", {"got": count, "needed": DRAFT}
+            )
+        core = self._core
+        core.write(self._out, memoryview(array("I", ids)).cast("B"))
+        status = core.call("areole_draft", self._arena, self._out, count, self._logits)
+        if status == STATUSES["context_full"]:
+            raise ContextFullError(
+                "context_full", f"a draft of {count} tokens does not fit: {room} left",
+                {"needed": count, "available": room},
+            )  # fmt: skip
+        check(status, "a draft")
+        self.look(0)
+
+    def look(self, row: int) -> None:
+        """Lets `top`, `probability` and `logits` speak of what follows the drafted token `row`."""
+        self._has_logits, self._row = True, row
+
+    def accept(self, count: int) -> None:
+        """Moves on past the first `count` drafted tokens and forgets the others; what is looked at stays."""
+        check(self._core.call("areole_accept", self._arena, count), "accepting a draft")
+
+    @property
+    def _seen(self) -> int:
+        """The address of the logits that speak."""
+        return self._logits + 4 * self._row * self.model.geometry.out_vocab
 
     def _need_logits(self) -> Core:
         core = self._core
@@ -412,7 +447,7 @@ class Session:
         """The k likeliest next ids with their logits, best first, ties to the lower id. k is at most 256."""
         core = self._need_logits()
         ids = self._out + 64
-        count = check(core.call("areole_top", self._logits, self.model.geometry.out_vocab, k, ids, ids + 4 * k), "top")
+        count = check(core.call("areole_top", self._seen, self.model.geometry.out_vocab, k, ids, ids + 4 * k), "top")
         raw = core.read(ids, 8 * k)
         return list(
             zip(struct.unpack_from(f"<{count}I", raw), struct.unpack_from(f"<{count}f", raw, 4 * k), strict=True)
@@ -421,7 +456,7 @@ class Session:
     def logits(self) -> array[float]:
         """The (out_vocab,) logits of what follows the last token."""
         out = array("f")
-        out.frombytes(self._need_logits().read(self._logits, 4 * self.model.geometry.out_vocab))
+        out.frombytes(self._need_logits().read(self._seen, 4 * self.model.geometry.out_vocab))
         return out
 
     def logit(self, token: int) -> float:
@@ -432,12 +467,12 @@ class Session:
                 f"token {token} is outside the {self.model.geometry.out_vocab} of the output",
                 {"got": token, "needed": self.model.geometry.out_vocab},
             )
-        return float(struct.unpack("<f", self._need_logits().read(self._logits + 4 * token, 4))[0])
+        return float(struct.unpack("<f", self._need_logits().read(self._seen + 4 * token, 4))[0])
 
     def probability(self, token: int) -> float:
         """The plain softmax probability of a next token, no grammar applied."""
         core = self._need_logits()
-        check(core.call("areole_log_sum_exp", self._logits, self.model.geometry.out_vocab, self._out), "probability")
+        check(core.call("areole_log_sum_exp", self._seen, self.model.geometry.out_vocab, self._out), "probability")
         total = struct.unpack("<f", core.read(self._out, 4))[0]
         return math.exp(min(0.0, self.logit(token) - total))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from .automaton import State
-from .tokenizer import Tokenizer
+from .tokenizer import BYTE, Tokenizer
 
 Trie = tuple[dict[int, "Trie"], list[int]]
 """What follows by its first byte, and the tokens that end here."""
@@ -17,6 +17,7 @@ Trie = tuple[dict[int, "Trie"], list[int]]
 class Pieces:
     def __init__(self, tokenizer: Tokenizer) -> None:
         special = {*tokenizer.markers.values(), tokenizer.pad, tokenizer.bos, tokenizer.eos, tokenizer.unk}
+        self._kinds = tokenizer.vocabulary.kinds
         self.texts = [b"" if i in special else tokenizer.piece_bytes(i) for i in range(tokenizer.vocab_size)]
         self._trie: Trie | None = None
         self._known: dict[bytes, int] = {}
@@ -35,7 +36,8 @@ class Pieces:
                     here = here[0].setdefault(byte, ({}, []))
                 here[1].append(token)
                 self._single[text[0]] += len(text) == 1
-                self._known.setdefault(text, token)
+                if text not in self._known or self._kinds[token] != BYTE:  # the model writes a byte as its piece
+                    self._known[text] = token
             self._longest = max(map(len, self._known), default=0)
             self._trie = root
         return self._trie

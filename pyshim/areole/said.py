@@ -58,6 +58,9 @@ class SaidConstraint:
         else:
             self._forced = self._said_here()
 
+    def ahead(self, token: int) -> list[int]:
+        return []
+
     def _said_here(self) -> list[int]:
         """The tokens of the value that is to be written now, if the text stands after an enum's opening quote."""
         text = self._inner.text

@@ -56,11 +56,15 @@ def test_every_budget_ends_where_the_official_engine_ends(kitchen: Needle, name:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_second_turn_goes_on_where_the_first_ended(kitchen: Needle, name: str) -> None:
-    """A tool's result or another request. The official confidences of such turns have a part that areole's lack."""
+    """A tool's result or another request, answered in words, with another call or with none. Without rules the
+    confidence is the head's alone; under the contract needle it is the official engine's."""
     first, second = CASES[name]["turns"]
     kitchen.reset()
     check(kitchen, first, 0.04)
     check(kitchen, second, None)
+    with kitchen.sibling(CASES[name]["tools"], contract="needle") as needle:
+        check(needle, first, 0.04)
+        check(needle, second, 0.05)
 
 
 def test_a_stream_of_the_real_model_can_be_cancelled_and_asked_again(kitchen: Needle) -> None:
@@ -71,3 +75,19 @@ def test_a_stream_of_the_real_model_can_be_cancelled_and_asked_again(kitchen: Ne
         next(stream)
     stream.close()
     check(kitchen, turn, 0.04)
+
+
+@pytest.mark.parametrize("contract", ["areole", "needle"])
+def test_looking_ahead_changes_nothing(model: Model, contract: str) -> None:
+    presets = json.loads((DATA / "presets.json").read_text(encoding="utf-8"))
+    guessed = 0
+    for entry in presets:
+        told = []
+        for lookahead in (False, True):
+            options: dict[str, Any] = {"contract": contract, "explain": True, "lookahead": lookahead}
+            with Needle(model, entry["tools"], entry["system"], **options) as needle:
+                answers = [needle.answer(entry["turns"][0]["text"], 200) for _ in range(2)]
+                told.append([{key: a.envelope.get(key) for key in (*SAME, "confidence", "areole")} for a in answers])
+                guessed += needle.guesses
+        assert told[0] == told[1]
+    assert guessed > 0

@@ -121,9 +121,7 @@ def real(real_model_path: Path) -> Model:
 
 @pytest.mark.model
 @pytest.mark.parametrize("depth", [2, 4, 8, 12, 16, 20])
-def test_the_real_weights(
-    real: Model, real_model_path: Path, data_dir: Path, golden: Golden, depth: int
-) -> None:
+def test_the_real_weights(real: Model, real_model_path: Path, data_dir: Path, golden: Golden, depth: int) -> None:
     entry = json.loads((data_dir / "needle3_golden.json").read_text(encoding="utf-8"))[0]
     request = {"ids": entry["ids"], "prefix": entry["prefix_tokens"], "positions": entry["positions"][1:3]}
     result = evaluate(real.at_depth(depth), request)

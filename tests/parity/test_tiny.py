@@ -17,8 +17,9 @@ from twin import Twin
 
 from areole.archive import Archive
 from areole.core import load_core
+from areole.errors import ContextFullError, CoreError, RequestError
 from areole.golden import evaluate
-from areole.model import Model
+from areole.model import DRAFT, Model
 
 Golden = dict[str, np.ndarray]
 
@@ -91,6 +92,63 @@ def test_batches_do_not_matter(tiny_model: Model, tiny_golden: Golden, window: i
             at, turn = at + step, turn + 1
         assert np.concatenate(parts).tobytes() == whole.tobytes()
         assert session.pooled().tobytes() == pool
+
+
+@pytest.mark.parametrize("window", [0, 12, 4])
+def test_drafts_do_not_matter(tiny_model: Model, tiny_golden: Golden, window: int) -> None:
+    """The same bits whatever was drafted and however much of it accepted, through a wrapped ring."""
+    ids = (tiny_golden["ids"].tolist() * 5)[:200]
+    random = np.random.default_rng(0)
+    with tiny_model.session(prefix_capacity=9, kv_window=window) as session:
+        session.prefill(ids[:9], pin=True, logits=False)
+        whole = rows(session.all_logits(ids[9:]), len(ids) - 9)
+        pool, end = session.pooled().tobytes(), session.snapshot().data
+        session.reset()
+        session.prefill(ids[:9], pin=True, logits=False)
+        at = 9
+        while at < len(ids):
+            right, wrong = int(random.integers(0, 9)), int(random.integers(0, 3))
+            guesses = [*ids[at : at + right], *random.integers(0, tiny_model.geometry.vocab, wrong).tolist()][:DRAFT]
+            if not guesses or len(guesses) > len(ids) - at:
+                guesses = ids[at : at + 1]
+            before = session.position
+            session.draft(guesses)
+            kept = min(right, len(guesses), len(ids) - at) if right else int(guesses[0] == ids[at])
+            for row in range(kept):
+                session.look(row)
+                assert session.logits().tobytes() == whole[at - 9 + row].tobytes()
+            assert session.position == before
+            session.accept(kept)
+            at += kept
+            if not kept:
+                session.decode(ids[at])
+                assert session.logits().tobytes() == whole[at - 9].tobytes()
+                at += 1
+        assert session.pooled().tobytes() == pool
+        assert len(session.snapshot().data) == len(end)
+        assert session.position == len(ids)
+
+
+def test_what_a_draft_cannot_be(tiny_model: Model) -> None:
+    with tiny_model.session(max_tokens=12, kv_window=0) as session:
+        session.prefill([1, 2, 3, 4, 5, 6])
+        before = session.logits().tobytes()
+        for guesses in ([], [1] * (DRAFT + 1)):
+            with pytest.raises(RequestError) as wrong:
+                session.draft(guesses)
+            assert wrong.value.code == "request_option"
+        with pytest.raises(ContextFullError):
+            session.draft([1] * 7)
+        with pytest.raises(CoreError) as token:
+            session.draft([tiny_model.geometry.vocab])
+        assert token.value.code == "core_bad_token"
+        with pytest.raises(CoreError):
+            session.accept(1)
+        assert (session.position, session.logits().tobytes()) == (6, before)
+        session.draft([1, 2])
+        session.prefill([7])
+        with pytest.raises(CoreError):
+            session.accept(1)  # what was not accepted is forgotten
 
 
 def test_the_size_of_a_session_does_not_matter(tiny_model: Model, tiny_golden: Golden) -> None:

@@ -530,3 +530,25 @@ def test_a_catalogue_is_compiled_lazily() -> None:
     assert len(made.machine._states) == 0
     assert made.accepts('[{"name":"tool_99","arguments":{"p99":"x"}}]')
     assert len(made.machine._states) < 60
+
+
+def test_what_is_bound_to_come_is_known_before_a_token_is_taken() -> None:
+    some = grammar(
+        {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]}, tool_choice="do_it"
+    )
+    constraint = some.start()
+    begin = TOKENIZER.encode('[{"')[-1]
+    bound = constraint.ahead(begin)
+    assert TOKENIZER.decode([begin, *bound]) == '[{"name":"do_it","arguments":{"room'
+    for token in (begin, *bound):
+        constraint.accept(token)  # each is legal
+    for token in TOKENIZER.encode('":"x'):
+        constraint.accept(token)
+    (last,) = [token for token in range(TOKENIZER.vocab_size) if some.pieces.texts[token] == b'"}}]']
+    assert constraint.ahead(last) == [END]
+    assert constraint.ahead(END) == []
+
+
+def test_under_exact_ranges_nothing_is_looked_ahead() -> None:
+    some = argument({"type": "integer"}, contract="needle", tool_choice="do_it")
+    assert some.start().ahead(TOKENIZER.encode("[")[-1]) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 FUNCTIONS: dict[str, str] = {
     "areole_abi_version": "",
@@ -21,6 +21,8 @@ FUNCTIONS: dict[str, str] = {
     "areole_session_pinned": "p",
     "areole_prefill": "ppuup",
     "areole_decode": "pup",
+    "areole_draft": "ppup",
+    "areole_accept": "pu",
     "areole_snapshot_size": "pp",
     "areole_snapshot_save": "ppu",
     "areole_snapshot_load": "ppu",
@@ -119,6 +121,10 @@ DTYPES: dict[str, int] = {
     "f16": 1,
 }
 
+LIMITS: dict[str, int] = {
+    "draft": 8,
+}
+
 CDEF = """\
 enum areole_status {
 AREOLE_OK = 0,
@@ -181,6 +187,9 @@ int32_t areole_session_pinned(const areole_session *session);
 int32_t areole_prefill(areole_session *session, const uint32_t *tokens, uint32_t count, uint32_t flags,
 float *logits);
 int32_t areole_decode(areole_session *session, uint32_t token, float *logits);
+enum areole_limits { AREOLE_DRAFT = 8 };
+int32_t areole_draft(areole_session *session, const uint32_t *tokens, uint32_t count, float *logits);
+int32_t areole_accept(areole_session *session, uint32_t count);
 int32_t areole_snapshot_size(const areole_session *session, uint32_t *bytes);
 int32_t areole_snapshot_save(const areole_session *session, void *buffer, uint32_t bytes);
 int32_t areole_snapshot_load(areole_session *session, const void *buffer, uint32_t bytes);
