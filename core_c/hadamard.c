@@ -69,47 +69,67 @@ void areole_unrotate(const float *x, uint32_t group, float *work, float *out) {
   }
 }
 
+/* Sums of a group from those of its halves' lanes, where a lane is four columns of every sixteen. A group of 16 has
+ * no halves: the first comes with all of it, and only totals are right. */
+AREOLE_INLINE void describe_group(uint32_t sums[2][4], float sizes[2][4], uint32_t group, float factor,
+                                  areole_part *part) {
+  /* Every value carries the bits of the magic number; sums are taken modulo 2^32 and it comes off again. */
+  uint32_t magic = group / 4 * (uint32_t)AREOLE_MAGIC_BITS;
+  float chunks[2];
+  part->sum = 0;
+  for (int c = 0; c < 2; c++) {
+    uint32_t low = sums[c][0] + sums[c][1] - magic, high = sums[c][2] + sums[c][3] - magic;
+    part->sum += (int32_t)(low + high);
+    part->pairs[c] = (int32_t)((low & 0xffff) | high << 16);
+    float left = sizes[c][0] + sizes[c][1], right = sizes[c][2] + sizes[c][3];
+    chunks[c] = left > right ? left : right;
+  }
+  /* Rounding adds at most a half to a value, and one more goes for the sums' own rounding. */
+  part->reach = (int32_t)((chunks[0] + chunks[1]) * factor) + (int32_t)(group / 4) + 1;
+  part->reach_of_half = (int32_t)((chunks[0] > chunks[1] ? chunks[0] : chunks[1]) * factor) + (int32_t)(group / 8) + 1;
+}
+
 /* One group, quantised and laid out for codes of `width` bits; `stride` bytes between one quad and the next. */
 AREOLE_INLINE void quantise_group(const float *rotated, uint32_t group, uint32_t width, int8_t *out, uint32_t stride,
                                   areole_part *part) {
-  vec top = v_zero(), sizes = v_zero();
-  for (uint32_t i = 0; i < group; i += 4) {
-    vec size = v_abs(v_load(rotated + i));
-    top = v_max(top, size);
-    sizes = v_add(sizes, size);
+  vec top = v_zero();
+  float sizes[2][4];
+  for (uint32_t c = 0, i = 0; c < 2; c++) {
+    vec sum = v_zero();
+    for (; i < group / 2 * (c + 1); i += 4) {
+      vec size = v_abs(v_load(rotated + i));
+      top = v_max(top, size);
+      sum = v_add(sum, size);
+    }
+    v_store(sizes[c], sum);
   }
   float most = v_lane0(v_max_lanes(top)), factor = most > 0.0f ? 127.0f / most : 0.0f;
-  vec inverse = v_splat(factor), magic = v_splat(AREOLE_MAGIC), total = v_zero();
-  AREOLE_NO_UNROLL
-  for (uint32_t i = 0; i < group; i += 16) {
-    vec v[4];
-    for (int q = 0; q < 4; q++) {
-      v[q] = v_add(v_mul(v_load(rotated + i + 4 * q), inverse), magic);
-      total = v_add_i32(total, v[q]);
+  vec inverse = v_splat(factor), magic = v_splat(AREOLE_MAGIC);
+  uint32_t sums[2][4];
+  for (uint32_t c = 0, i = 0; c < 2; c++) {
+    vec total = v_zero();
+    AREOLE_NO_UNROLL
+    for (; i < group / 2 * (c + 1); i += 16) {
+      vec v[4];
+      for (int q = 0; q < 4; q++) {
+        v[q] = v_add(v_mul(v_load(rotated + i + 4 * q), inverse), magic);
+        total = v_add_i32(total, v[q]);
+      }
+      if (width == 2) {
+        for (int q = 0; q < 4; q++)
+          v_store(out + q * stride, v_shuffle8(v[q], v[q], 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12));
+      } else {
+        /* Nibbles: quad 0 is columns 0 2 4 6, quad 1 is 1 3 5 7, quads 2 and 3 the same of the upper eight. */
+        v_store(out, v_shuffle8(v[0], v[2], 0, 16, 4, 20, 0, 16, 4, 20, 0, 16, 4, 20, 0, 16, 4, 20));
+        v_store(out + stride, v_shuffle8(v[1], v[3], 0, 16, 4, 20, 0, 16, 4, 20, 0, 16, 4, 20, 0, 16, 4, 20));
+        v_store(out + 2 * stride, v_shuffle8(v[0], v[2], 8, 24, 12, 28, 8, 24, 12, 28, 8, 24, 12, 28, 8, 24, 12, 28));
+        v_store(out + 3 * stride, v_shuffle8(v[1], v[3], 8, 24, 12, 28, 8, 24, 12, 28, 8, 24, 12, 28, 8, 24, 12, 28));
+      }
+      out += 4 * stride;
     }
-    if (width == 2) {
-      for (int q = 0; q < 4; q++)
-        v_store(out + q * stride, v_shuffle8(v[q], v[q], 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12));
-    } else {
-      /* Nibbles: quad 0 is columns 0 2 4 6, quad 1 is 1 3 5 7, quads 2 and 3 the same of the upper eight. */
-      v_store(out, v_shuffle8(v[0], v[2], 0, 16, 4, 20, 0, 16, 4, 20, 0, 16, 4, 20, 0, 16, 4, 20));
-      v_store(out + stride, v_shuffle8(v[1], v[3], 0, 16, 4, 20, 0, 16, 4, 20, 0, 16, 4, 20, 0, 16, 4, 20));
-      v_store(out + 2 * stride, v_shuffle8(v[0], v[2], 8, 24, 12, 28, 8, 24, 12, 28, 8, 24, 12, 28, 8, 24, 12, 28));
-      v_store(out + 3 * stride, v_shuffle8(v[1], v[3], 8, 24, 12, 28, 8, 24, 12, 28, 8, 24, 12, 28, 8, 24, 12, 28));
-    }
-    out += 4 * stride;
+    v_store(sums[c], total);
   }
-  /* Every value carries the bits of the magic number; the sums are taken modulo 2^32 and they come off again. */
-  uint32_t lanes[4], half = group / 2 * (uint32_t)AREOLE_MAGIC_BITS;
-  float parts[4];
-  v_store(lanes, total);
-  v_store(parts, sizes);
-  int32_t low = (int32_t)(lanes[0] + lanes[1] - half), high = (int32_t)(lanes[2] + lanes[3] - half);
-  float larger = parts[0] + parts[1] > parts[2] + parts[3] ? parts[0] + parts[1] : parts[2] + parts[3];
-  part->sum = low + high;
-  part->halves = (int32_t)((uint32_t)(uint16_t)low | (uint32_t)high << 16);
-  /* Rounding adds at most a half to each of group / 2 values; one more for the sum's own rounding. */
-  part->reach = (int32_t)(larger * factor) + (int32_t)(group / 4) + 1;
+  describe_group(sums, sizes, group, factor, part);
   part->scale = most * (1.0f / 127.0f) * areole_inverse_sqrt(group);
 }
 

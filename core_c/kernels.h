@@ -37,13 +37,14 @@ float areole_inverse_sqrt(uint32_t n);
 /* x (group,) rotated by the normalised matrix -> out (group,), natural order. work (group,). */
 void areole_unrotate(const float *x, uint32_t group, float *work, float *out);
 
-/* What the kernels need to know of one rotated group of one token. A half of it is the first or the last eight of
- * every sixteen columns: what one i16 lane of pair sums adds up for 2-bit codes. */
+/* What the kernels need to know of one rotated group of one token. For 2-bit codes an i16 lane of pair sums adds up
+ * the first or the last eight of every sixteen columns: a side. `pairs` and `reach` tell whether i16 will do: pairs.c.
+ */
 typedef struct {
-  int32_t sum;    /* of the int8 values */
-  int32_t halves; /* the sums of the two halves, each as an i16 */
-  int32_t reach;  /* no less than the sum of the sizes of the values in either half */
   float scale;
+  int32_t sum;                  /* of the int8 values */
+  int32_t pairs[2];             /* by half of the group: the sums of both sides, as two i16 */
+  int32_t reach, reach_of_half; /* no less than the sum of the values' sizes on a side, of the group or of a half */
 } areole_part;
 
 /* x (columns,) rotated and quantised per group for codes of `width` bits. A quad of four values is stored four

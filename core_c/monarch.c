@@ -4,50 +4,59 @@
  * ascending order from zero, so B is used as stored and A transposed. */
 #include "kernels.h"
 
-/* out (rows, n) = x (rows, inner) times y (inner, n); 32 columns of a row at a time. */
-static AREOLE_NOINLINE void product(const float *x, const float *y, uint32_t rows, uint32_t inner, uint32_t n,
-                                    float *out) {
-  for (uint32_t column = 0; column < n;) {
-    if (n - column >= 32) {
-      for (uint32_t r = 0; r < rows; r++) {
-        vec a[8];
-        const float *row = x + (size_t)r * inner, *source = y + column;
-        for (int i = 0; i < 8; i++) a[i] = v_zero();
-        AREOLE_NO_UNROLL
-        for (uint32_t k = 0; k < inner; k++) {
-          vec s = v_splat_load(row);
-          for (int i = 0; i < 8; i++) a[i] = v_add(a[i], v_mul(s, v_load(source + 4 * i)));
-          row++;
-          source += n;
-          AREOLE_OPAQUE(row);
-          AREOLE_OPAQUE(source);
+/* out (rows, n) = x (rows, inner) times y (inner, n), where rows of x are `stride` floats apart. Two rows by 16 columns
+ * at a time, then what is left of either. */
+static AREOLE_NOINLINE void product(const float *x, uint32_t stride, const float *y, uint32_t rows, uint32_t inner,
+                                    uint32_t n, float *out) {
+  uint32_t wide = n & ~15u, pairs = rows & ~1u;
+  for (uint32_t column = 0; column < wide; column += 16)
+    for (uint32_t r = 0; r < pairs; r += 2) {
+      vec a[2][4];
+      const float *first = x + (size_t)r * stride, *second = first + stride, *source = y + column;
+      for (int i = 0; i < 4; i++) a[0][i] = a[1][i] = v_zero();
+      uint32_t twos = inner / 2;
+      AREOLE_NO_UNROLL
+      for (uint32_t k = 0; k < twos; k++) {
+        vec s0 = v_splat_load(first), s1 = v_splat_load(second);
+        vec t0 = v_splat_load(first + 1), t1 = v_splat_load(second + 1);
+        for (int i = 0; i < 4; i++) {
+          vec b = v_load(source + 4 * i), c = v_load(source + n + 4 * i);
+          a[0][i] = v_add(v_add(a[0][i], v_mul(s0, b)), v_mul(t0, c));
+          a[1][i] = v_add(v_add(a[1][i], v_mul(s1, b)), v_mul(t1, c));
         }
-        for (int i = 0; i < 8; i++) v_store(out + (size_t)r * n + column + 4 * i, a[i]);
+        first += 2;
+        second += 2;
+        source += 2 * n;
+        AREOLE_OPAQUE(first);
+        AREOLE_OPAQUE(second);
+        AREOLE_OPAQUE(source);
       }
-      column += 32;
-    } else if (n - column >= 4) {
-      for (uint32_t r = 0; r < rows; r++) {
-        vec a = v_zero();
-        for (uint32_t k = 0; k < inner; k++)
-          a = v_add(a, v_mul(v_splat(x[(size_t)r * inner + k]), v_load(y + (size_t)k * n + column)));
-        v_store(out + (size_t)r * n + column, a);
+      for (int i = 0; inner % 2 && i < 4; i++) {
+        a[0][i] = v_add(a[0][i], v_mul(v_splat_load(first), v_load(source + 4 * i)));
+        a[1][i] = v_add(a[1][i], v_mul(v_splat_load(second), v_load(source + 4 * i)));
       }
-      column += 4;
-    } else {
-      for (uint32_t r = 0; r < rows; r++) {
-        float a = 0.0f;
-        for (uint32_t k = 0; k < inner; k++) a = a + x[(size_t)r * inner + k] * y[(size_t)k * n + column];
-        out[(size_t)r * n + column] = a;
-      }
-      column += 1;
+      for (int i = 0; i < 4; i++) v_store(out + (size_t)r * n + column + 4 * i, a[0][i]);
+      for (int i = 0; i < 4; i++) v_store(out + (size_t)(r + 1) * n + column + 4 * i, a[1][i]);
     }
-  }
+  for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t column = r < pairs ? wide : 0; column < n; column++) {
+      float a = 0.0f;
+      for (uint32_t k = 0; k < inner; k++) a = a + x[(size_t)r * stride + k] * y[(size_t)k * n + column];
+      out[(size_t)r * n + column] = a;
+    }
+}
+
+/* The Kronecker product of z (a_dim, b_dim), of which only the first `given` rows are not zero, and of whose result
+ * only the first `wanted` rows are. What is left out would add zeros. */
+static void kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim, uint32_t given,
+                 uint32_t wanted, float *work, float *out) {
+  product(z, b_dim, b, given, b_dim, b_dim, work);
+  product(at, a_dim, work, wanted, given, b_dim, out);
 }
 
 void areole_kron(const float *at, const float *b, const float *z, uint32_t a_dim, uint32_t b_dim, float *work,
                  float *out) {
-  product(z, b, a_dim, b_dim, b_dim, work);
-  product(at, work, a_dim, a_dim, b_dim, out);
+  kron(at, b, z, a_dim, b_dim, a_dim, a_dim, work, out);
 }
 
 /* softmax(z cond_v) (rank,), z taken four rows at a time so that the sums do not wait for each other. */
@@ -76,21 +85,42 @@ static AREOLE_NOINLINE void condition(const areole_monarch *m, const float *z, u
   for (uint32_t r = 0; r < m->true_rank; r++) weights[r] = weights[r] / sum;
 }
 
+/* cond (n,) = 1 + weights . cond_u, ranks in ascending order; 16 at a time stay in registers (n is a power of two). */
+static AREOLE_NOINLINE void conditions(const areole_monarch *m, const float *weights, float *cond) {
+  uint32_t n = m->n, wide = n & ~15u;
+  vec one = v_splat(1.0f);
+  for (uint32_t i = 0; i < wide; i += 16) {
+    vec c0 = one, c1 = one, c2 = one, c3 = one;
+    const float *u = m->cond_u + i, *weight = weights;
+    AREOLE_NO_UNROLL
+    for (uint32_t r = 0; r < m->true_rank; r++) {
+      vec w = v_splat_load(weight);
+      c0 = v_add(c0, v_mul(w, v_load(u)));
+      c1 = v_add(c1, v_mul(w, v_load(u + 4)));
+      c2 = v_add(c2, v_mul(w, v_load(u + 8)));
+      c3 = v_add(c3, v_mul(w, v_load(u + 12)));
+      u += n;
+      weight++;
+      AREOLE_OPAQUE(u);
+      AREOLE_OPAQUE(weight);
+    }
+    v_store(cond + i, c0), v_store(cond + i + 4, c1), v_store(cond + i + 8, c2), v_store(cond + i + 12, c3);
+  }
+  for (uint32_t i = wide; i < n; i++) {
+    cond[i] = 1.0f;
+    for (uint32_t r = 0; r < m->true_rank; r++) cond[i] = cond[i] + weights[r] * m->cond_u[(size_t)r * n + i];
+  }
+}
+
 /* y = d2 * (1 + weights . cond_u) * x + b2, then silu in place; cond (n,) is scratch. */
 static AREOLE_NOINLINE void gated_silu(const areole_monarch *m, const float *weights, float *x, float *cond) {
   uint32_t n = m->n;
   exp_constants e = load_exp();
-  vec one = e.c[EXP_ONE];
-  for (uint32_t i = 0; i < n; i += 4) v_store(cond + i, one);
-  for (uint32_t r = 0; r < m->true_rank; r++) {
-    vec w = v_splat(weights[r]);
-    const float *u = m->cond_u + (size_t)r * n;
-    for (uint32_t i = 0; i < n; i += 4) v_store(cond + i, v_add(v_load(cond + i), v_mul(w, v_load(u + i))));
-  }
+  conditions(m, weights, cond);
   AREOLE_NO_UNROLL
   for (uint32_t i = 0; i < n; i += 4) {
     vec y = v_add(v_mul(v_mul(v_load(m->d2 + i), v_load(cond + i)), v_load(x + i)), v_load(m->b2 + i));
-    v_store(x + i, v_div(y, v_add(one, v_exp_with(v_sub(v_zero(), y), &e))));
+    v_store(x + i, v_div(y, v_add(e.c[EXP_ONE], v_exp_with(v_sub(v_zero(), y), &e))));
   }
 }
 
@@ -103,17 +133,17 @@ static AREOLE_NOINLINE void gather(const float *x, const uint32_t *index, uint32
 
 void areole_monarch_add(const areole_monarch *m, const float *z, uint32_t d, float *work, float *x) {
   float *p = work, *q = work + m->n, *temporary = work + 2 * m->n, *weights = work + 3 * m->n;
-  uint32_t n = m->n;
+  uint32_t n = m->n, rows = (d + m->b - 1) / m->b; /* of the matrix that z is, and that its sum with x is */
   condition(m, z, d, weights);
   for (uint32_t i = 0; i < d; i += 4) v_store(p + i, v_mul(v_load(m->d1 + i), v_load(z + i)));
   memset(p + d, 0, (n - d) * sizeof(float));
-  areole_kron(m->w1a, m->w1b, p, m->a, m->b, temporary, q);
+  kron(m->w1a, m->w1b, p, m->a, m->b, rows, m->a, temporary, q);
   gather(q, m->p1, n, p);
   gated_silu(m, weights, p, temporary);
-  areole_kron(m->w2a, m->w2b, p, m->a, m->b, temporary, q);
+  kron(m->w2a, m->w2b, p, m->a, m->b, m->a, m->a, temporary, q);
   gather(q, m->p2, n, p);
   for (uint32_t i = 0; i < n; i += 4) v_store(p + i, v_mul(v_load(m->d3 + i), v_load(p + i)));
-  areole_kron(m->w3a, m->w3b, p, m->a, m->b, temporary, q);
+  kron(m->w3a, m->w3b, p, m->a, m->b, m->a, rows, temporary, q);
   for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(x + i), v_mul(v_load(m->d4 + i), v_load(q + i))));
 }
 

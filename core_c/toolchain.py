@@ -19,7 +19,7 @@ FLAVORS: dict[str, tuple[str, ...]] = {
 }
 # No contraction, no fast-math: the builds must give the same bits. No entry and no imports: any host can start it.
 WASM_FLAGS = (
-    *("-O3", "-std=c11", "-msimd128", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra"),
+    *("-O3", "-std=c11", "-msimd128", "-mbulk-memory", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra"),
     *("--no-entry", "-sSTANDALONE_WASM", "-sALLOW_MEMORY_GROWTH=1", "-sMAXIMUM_MEMORY=1GB", "-sINITIAL_MEMORY=1MB"),
     *("-sSTACK_SIZE=128KB", "-Wl,--export=__heap_base"),
 )
