@@ -107,10 +107,12 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """The arguments every benchmark takes."""
+def parser(description: str | None, plots: bool = False) -> argparse.ArgumentParser:
+    """The arguments every benchmark takes; `plots` for one that can draw its result."""
     made = argparse.ArgumentParser(description=(description or "").split("\n\n")[0])
     made.add_argument("--json", action="store_true", help="one JSON object on stdout instead of a table")
+    if plots:
+        made.add_argument("--svg", type=Path, metavar="FILE", help="draw the result to this file, too")
     return made
 
 
@@ -128,14 +130,19 @@ def finish(
     as_table: Callable[[Mapping[str, Any]], str],
     as_json: bool,
     errors: tuple[type[Exception], ...],
+    plot: Callable[[Mapping[str, Any], Path], None] | None = None,
+    svg: Path | None = None,
 ) -> int:
-    """Runs a measurement and prints it; 1, with what went wrong on stderr, for one of the `errors` it may end in."""
+    """Runs a measurement, prints it and, where `svg` says so, draws it; 1, with what went wrong on stderr, for one of
+    the `errors` it may end in."""
     try:
         result = run()
     except errors as error:
         say(f"error: {error}")
         return 1
     show(result, as_table(result), as_json)
+    if plot and svg:
+        plot(result, svg)
     return 0
 
 

@@ -8,17 +8,12 @@ fastest slice is what the code can do; the median also says what else the machin
 
 from __future__ import annotations
 
-import base64
-import json
-import os
-import shutil
 import statistics
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from _common import (
     ROOT,
@@ -35,16 +30,11 @@ from _common import (
     table,
     warn_of_load,
 )
+from _page import core_page, describe, shipped_spec
 
-from headless import Headless, HeadlessError
-
-if TYPE_CHECKING:
-    from areole.archive import Archive
+from headless import HeadlessError
 
 sys.path.append(str(ROOT / "tests"))  # for archive_writer
-
-HERE = Path(__file__).resolve().parent
-SECONDS = 600.0
 
 WIDTH, GROUP, VOCAB = 768, 128, 8192
 TILE, DOZEN, MANY = 6, 12, 24
@@ -52,7 +42,7 @@ BITS = (2, 4)
 WAYS = ("dots", "pairs")
 LOGITS = {1: 2, TILE: 4, MANY: 4}  # flag of areole_prefill that sends all of so many tokens through the head
 REPEATS = {1: 8, TILE: 3, MANY: 1}  # calls that make a slice of a few milliseconds
-SHIPPED, TURN = "shipped", "dim the bedroom lights to 20 percent and lock the front door, then warm up the kitchen"
+SHIPPED = "shipped"
 
 
 @dataclass(frozen=True)
@@ -165,22 +155,6 @@ def kernel_figures(cases: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def describe(archive: Archive, address: str, prefix: Sequence[int], turn: Sequence[int]) -> dict[str, Any]:
-    """What the page needs to know of an archive, which it cannot read by itself."""
-    from areole.model import geometry_struct, tensor_table
-
-    records, count = tensor_table(archive)
-    return {
-        "address": address,
-        "geometry": base64.b64encode(geometry_struct(archive)).decode("ascii"),
-        "tensors": base64.b64encode(records).decode("ascii"),
-        "tensorCount": count,
-        "vocab": archive.geometry.out_vocab,
-        "prefix": list(prefix),
-        "turn": list(turn),
-    }
-
-
 def made_archive(bits: int) -> bytes:
     """One small layer under a head of the shipped one's size, in the given width, so that the head is most of a token.
     Its first projection is WIDTHxWIDTH of the same width, for the race."""
@@ -193,60 +167,22 @@ def made_archive(bits: int) -> bytes:
     )  # fmt: skip
 
 
-def shipped_spec(model: Path, address: str) -> dict[str, Any]:
-    """The shipped model after the home preset's tools, with the first tokens of a request."""
-    from areole.archive import BufferReader, parse
-    from areole.prompt import prefix_segments, render_tools, user_turn
-    from areole.tokenizer import Tokenizer
-
-    archive = parse(BufferReader(model.read_bytes()), model.name)
-    tokenizer = Tokenizer.from_blob(archive.tokenizer_blob)
-    presets = json.loads((ROOT / "web" / "presets.json").read_text(encoding="utf-8"))
-    home = next(preset for preset in presets if preset["id"] == "home")
-    prefix = tokenizer.encode_segments(prefix_segments(home["system"], render_tools(json.dumps(home["tools"]))))
-    turn = tokenizer.encode_segments(user_turn(TURN, True))
-    if len(turn) < MANY:
-        raise BenchError(f"the request has {len(turn)} tokens; {MANY} are needed")
-    return describe(archive, address, [tokenizer.bos, *prefix], turn[:MANY])
-
-
-def place(source: Path, target: Path) -> None:
-    """The file under another name, by a link where there are links."""
-    try:
-        os.symlink(source.resolve(), target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
 def run(flavor: str, slices: int) -> dict[str, Any]:
     from areole.archive import parse
 
-    core, model = needed("AREOLE_CORE", "the core") / f"areole-{flavor}.wasm", needed("AREOLE_MODEL", "the model")
+    model = needed("AREOLE_MODEL", "the model")
     result = heading("kernels")
     warn_of_load(result["machine"]["load_before"])
-    with tempfile.TemporaryDirectory(prefix="areole-kernels-") as name:
-        site = Path(name)
-        for source, target in (
-            *((HERE / "kernels.html", "index.html"), (HERE / "kernels.js", "kernels.js")),
-            *((core, core.name), (model, "shipped.cact")),
-        ):
-            place(source, site / target)
-        models = {SHIPPED: shipped_spec(model, "shipped.cact")}
-        for bits in BITS:
-            data, file = made_archive(bits), f"{made_name(bits)}.cact"
-            (site / file).write_bytes(data)
-            models[made_name(bits)] = describe(parse(data, file), file, (), range(1, MANY + 1))
-        spec = {
-            "core": core.name,
-            "models": models,
-            "races": races(),
-            "feeds": [feed.to_json() for feed in feeds()],
-            "slices": slices,
-        }
-        say(f"timing the kernels of {core.name} in Chromium")
-        with Headless(site, ready=False) as tab:
-            measured = tab.evaluate("(spec) => window.measureKernels(spec)", spec, seconds=SECONDS)
-            chromium = tab.context.browser.version if tab.context.browser else None
+    archives: dict[str, Path | bytes] = {"shipped.cact": model}
+    models = {SHIPPED: shipped_spec(model, "shipped.cact", MANY)}
+    for bits in BITS:
+        data, file = made_archive(bits), f"{made_name(bits)}.cact"
+        archives[file] = data
+        models[made_name(bits)] = describe(parse(data, file), file, (), range(1, MANY + 1))
+    say(f"timing the kernels of the {flavor} core in Chromium")
+    feeding = [feed.to_json() for feed in feeds()]
+    with core_page(flavor, "kernels.js", archives) as (measure, chromium):
+        measured = measure({"models": models, "races": races(), "feeds": feeding, "slices": slices})
     result["machine"].update(load_after=load_average(), chromium=chromium)
     cases = {case["name"]: case["ms"] for case in measured["cases"]}
     return {
@@ -274,14 +210,24 @@ def as_table(result: Mapping[str, Any]) -> str:
     )
 
 
+def plot(result: Mapping[str, Any], path: Path) -> None:
+    """GMAC/s of the products: all but whole tokens and what does not multiply."""
+    from _plot import bars, figure, save
+
+    shown = {name: row["best_gmacs"] for name, row in result["kernels"].items() if row.get("best_gmacs")}
+    made, (axes,) = figure(7.5, 0.6 + 0.23 * len(shown))
+    bars(axes, list(shown), list(shown.values()), "GMAC/s, fastest slice")
+    save(made, path)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser(__doc__)
+    arguments = parser(__doc__, plots=True)
     arguments.add_argument("--core", choices=("relaxed", "simd128"), default="relaxed", help="default relaxed")
     arguments.add_argument("--slices", type=int, default=40, metavar="N", help="of each kernel; default 40")
     args = arguments.parse_args(argv)
     if args.slices < 1:
         arguments.error(f"--slices is {args.slices}; at least 1 is needed")
-    return finish(lambda: run(args.core, args.slices), as_table, args.json, (BenchError, HeadlessError))
+    return finish(lambda: run(args.core, args.slices), as_table, args.json, (BenchError, HeadlessError), plot, args.svg)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import _common  # noqa: E402
 import kernels  # noqa: E402
+import memory as memory_bench  # noqa: E402
+import scale  # noqa: E402
 import speed  # noqa: E402
 import tokenizer as tokenizer_bench  # noqa: E402
 from _peers import Peer  # noqa: E402
@@ -333,3 +335,56 @@ def test_texts_have_their_length_and_kind() -> None:
     assert tokenizer_bench.cut(["ab", "c"], 7) == "abcabca"
     with pytest.raises(_common.BenchError, match="no text"):
         tokenizer_bench.cut([""])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# scale and memory
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def scale_result() -> dict[str, Any]:
+    rows = [scale.point({"prefilled": 10, "prefillMs": 20.0, "decodeMs": [5.0, 3.0 + at, 9.0]}) for at in (0, 1, 2)]
+    return {
+        "core": "relaxed", "kernels": "pairs", "too_many_tools": {"128": 9000},
+        "lines": {"a": scale.line([0, 1], [1, 3])},
+        "machine": {"cpu": "a cpu", "load_before": [0.1], "load_after": [0.2], "chromium": "156"},
+        "contexts": [{"context": 64 * 2**i, **row} for i, row in enumerate(rows)],
+        "tools": [{"tools": i + 1, "tokens": 80, **row} for i, row in enumerate(rows)],
+        "depths": [{"depth": 2 * i + 2, **row} for i, row in enumerate(rows)],
+    }  # fmt: skip
+
+
+def test_a_line_goes_through_points_on_a_line_and_tells_what_it_misses() -> None:
+    assert scale.line([0, 1, 3], [2.0, 2.5, 3.5]) == {"start": 2.0, "slope": 0.5, "largest_miss": 0.0}
+    bent = scale.line([0, 1, 2], [1.0, 2.0, 9.0])
+    assert bent["largest_miss"] > 0.2
+
+
+def test_scale_keeps_the_best_and_the_median_of_a_point() -> None:
+    found = scale.point({"prefilled": 10, "prefillMs": 20.0, "decodeMs": [5.0, 3.0, 9.0]})
+    assert (found["prefill_ms_a_token"], found["decode_best_ms"], found["decode_median_ms"]) == (2.0, 3.0, 5.0)
+    text = scale.as_table(scale_result())
+    assert "128 tools are 9000 tokens" in text and "by pairs" in text
+
+
+def test_many_tools_have_names_of_their_own() -> None:
+    names = [tool["name"] for tool in scale.many_tools(40)]
+    assert len(set(names)) == 40 and names[:2] == [tool["name"] for tool in scale.many_tools(2)]
+
+
+def test_plots_are_svg_with_text_and_the_same_every_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib comes with: python build.py bench")
+    memory = {
+        "weights_bytes": 1 << 20, "core_loaded_bytes": 2 << 20, "sessions": [{"tokens": 2048, "core_bytes": 3 << 20}],
+    }  # fmt: skip
+    figures = {"kernels": kernels.kernel_figures(kernel_times(40.0))}
+    for plot, result, text in (
+        (scale.plot, scale_result(), "tokens of context"),
+        (memory_bench.plot, memory, "session of 2,048"),
+        (kernels.plot, figures, "GMAC/s"),
+    ):
+        first, second = tmp_path / "first.svg", tmp_path / "second.svg"
+        plot(result, first)
+        plot(result, second)
+        drawn = first.read_text(encoding="utf-8")
+        assert text in drawn and drawn == second.read_text(encoding="utf-8")
