@@ -21,6 +21,7 @@ _COUNTS = {
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in MONTHS) + "|sept"
 _DAY = "|".join(f"{name}|{name[:3]}" for name in DAYS) + "|tues|thurs"
 _COUNT = "|".join(_COUNTS) + r"|\d{1,3}"
+_DATED = rf"\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?P<m3>{_MONTH})(?:,? (?P<y3>\d{{4}}))?\b"
 ISO = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _FACT = re.compile(r"date:\s*(\d{4})-(\d{2})-(\d{2})")
 _PATTERNS = tuple(
@@ -29,10 +30,11 @@ _PATTERNS = tuple(
         r"(?P<iso>\d{4}-\d{2}-\d{2})",
         rf"(?P<m1>{_MONTH})\.? (?:the )?(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<y1>\d{{4}}))?",
         rf"(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m2>{_MONTH})(?:,? (?P<y2>\d{{4}}))?",
+        rf"(?P<d3>\d{{1,2}})(?:st|nd|rd|th)?(?= ?(?:to|until|till|through|and|-|–) ?(?:the )?{_DATED})",
         r"(?P<after>the )?day after tomorrow",
         r"(?P<before>the )?day before yesterday",
         r"(?P<word>today|tonight|tomorrow|yesterday)",
-        r"(?:on|by|until|till|before|after|from|since|due|\w+day,) the (?P<monthday>\d{1,2})(?:st|nd|rd|th)",
+        r"(?:on|by|until|till|before|after|from|since|due|\w+day,?) the (?P<monthday>\d{1,2})(?:st|nd|rd|th)",
         rf"in (?P<count>{_COUNT}) (?P<unit>day|week)s?",
         rf"(?P<next>next |this |coming |on )?(?P<weekday>{_DAY})",
     )
@@ -86,7 +88,7 @@ def _day_of(match: re.Match[str], today: date | None) -> date | None:
     groups = match.groupdict()
     if groups.get("iso"):
         return iso_date(match.group())
-    for month, day, year in (("m1", "d1", "y1"), ("m2", "d2", "y2")):
+    for month, day, year in (("m1", "d1", "y1"), ("m2", "d2", "y2"), ("m3", "d3", "y3")):
         if groups.get(month):
             return _in_year(_month(groups[month]), int(groups[day]), groups[year], today)
     if today is None:
@@ -119,7 +121,7 @@ def _next_on(day: int, today: date) -> date | None:
 
 def _past(match: re.Match[str], day: date) -> date | None:
     groups = match.groupdict()
-    yearless = (groups.get("m1") and not groups["y1"]) or (groups.get("m2") and not groups["y2"])
+    yearless = any(groups.get(f"m{form}") and not groups[f"y{form}"] for form in "123")
     return _real(day.year - 1, day.month, day.day) if yearless else None
 
 

@@ -74,6 +74,10 @@ class Constraint(Protocol):
         """Told before the first token how many there is room for, the end marker among them."""
         ...
 
+    def thought(self, reasoning: str) -> None:
+        """Told before the first token what the model thought."""
+        ...
+
 
 class Greedy:
     """No constraint: the likeliest token, whatever it is."""
@@ -88,6 +92,9 @@ class Greedy:
         return ()
 
     def budget(self, remaining: int) -> None:
+        pass
+
+    def thought(self, reasoning: str) -> None:
         pass
 
 
@@ -313,6 +320,7 @@ class Turn:
         """The call's body to its closing marker. Another marker ends the turn there, and is not taken."""
         conversation = self._conversation
         self._constraint.budget(self._budget - len(self.tokens))
+        self._constraint.thought(self.reasoning)
         with conversation.told(self._constraint):
             yield from self._call_tokens()
 

@@ -49,6 +49,7 @@ _SCALES = {"hundred": 100, "thousand": 1000, "million": 1_000_000, "dozen": 12, 
 _ORDINALS = {word: at for at, word in enumerate(_words(_PLACES), 1)}
 _PARTS = {"half": 0.5, "quarter": 0.25}
 _TIMES = {"once": 1, "twice": 2, "thrice": 3, "single": 1, "double": 2, "triple": 3, "both": 2, "couple": 2, "pair": 2}
+_OFTEN = frozenset({"once", "twice", "thrice"})
 SOMETIMES = frozenset({*_ORDINALS, *_PARTS, *_TIMES})
 """Words that only sometimes are numbers: "both", "half", "the first"."""
 _NEGATIVE = frozenset({"minus", "negative"})
@@ -89,6 +90,9 @@ def stem(word: str) -> str:
             break
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
+
+OFTEN = stem("times")
+"""The unit of "twice a day" and "3 times a day"."""
 
 _UNITS: dict[str, tuple[str, float]] = {}
 for _dimension, _table in {
@@ -232,7 +236,7 @@ def _in_words(words: Sequence[Word]) -> list[Quantity]:
             at = end  # "the one in bay B"
             continue
         follow = [word.stem for word in words[end : end + 3] if word.fold not in ("a", "an", "of")]
-        unit = follow[0] if follow else ""
+        unit = OFTEN if words[start].fold in _OFTEN else follow[0] if follow else ""
         rest = [word.fold for word in words[end + 1 : end + 4]]
         if unit in _UNITS and rest[:3] in (["and", "a", "half"], ["and", "a", "quarter"]):
             value += _PARTS[rest[2]]
@@ -248,7 +252,9 @@ def _read_number(words: Sequence[Word], at: int) -> tuple[int, float | None]:
         following = words[at + 1] if at + 1 < len(words) else Word("", "", 0, 0)
         if following.fold in _SCALES:
             return at + 2, float(_SCALES[following.fold])
-        whole = following.stem in _UNITS and len(following.stem) > 1 and not (at and words[at - 1].fold in _PARTS)
+        before = words[at - 1] if at else following
+        rate = before.fold in {*_PARTS, *_OFTEN} or before.stem == OFTEN  # "half an hour", "twice a day"
+        whole = following.stem in _UNITS and len(following.stem) > 1 and not rate
         return (at + 1, 1.0) if whole else (at, None)
     if word in _PARTS:
         return at + 1, _PARTS[word]
@@ -302,6 +308,8 @@ def unit_of(name: str, schema: Schema) -> str:
     described = schema.get("description")
     for source in (name_words(name), [w.stem for w in words_of(described)] if isinstance(described, str) else ()):
         for word in source:
+            if word == "per":
+                break  # times per day are times
             if word in _UNITS and len(word) > 1:
                 return word
     return ""
@@ -403,7 +411,11 @@ class Evidence:
         return len(close) >= 4 and _runs_together(close, self.words)
 
     def names_code(self, value: str) -> bool:
-        """Whether the request says what a standard code of money or a language stands for."""
+        """Whether the request says what a standard code of money, a language or a country stands for, or has a number
+        with the unit that the value is: "2.5 litres" for `L`."""
+        unit = _UNITS.get(stem(fold(value)))
+        if unit is not None and any(_UNITS.get(item.unit) == unit for item in self.quantities):
+            return True
         return codes.said(value, fold(self.text), frozenset(word.fold for word in self.words))
 
     def hints_at(self, phrase: str) -> bool:

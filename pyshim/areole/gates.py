@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from . import literal
 from .clauses import Clause, split
 from .contract import Contract
+from .dates import iso_date, named_days, today_of
 from .errors import CallParseError
 from .evidence import (
     STOP,
@@ -325,7 +326,7 @@ def _says_nothing(draft: Draft, name: str, value: object, inside: Schema, contex
     text = context.evidence.text
     if isinstance(value, str):
         twin = any(isinstance(item, str) and fold(item) == fold(value) for _, item in others)
-        once = len(re.findall(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.I)) == 1
+        once = len(re.findall(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.I)) == 1 or _one_day(value, context)
         if value.strip().isdigit():
             said = [item for item in context.evidence.own_quantities if item.written == value.strip()]
             return len(said) == 1 and any(_is_number(item) and item == said[0].value for _, item in others)
@@ -338,6 +339,14 @@ def _says_nothing(draft: Draft, name: str, value: object, inside: Schema, contex
         and not spread
         and any(key in earlier and _is_number(item) and item == value for key, item in others)
     )
+
+
+def _one_day(value: str, context: Context) -> bool:
+    """Whether a value is a day that the request names once, and not as one on which something begins and ends."""
+    day, evidence = iso_date(value), context.evidence
+    named = [item for item in named_days(evidence.text, today_of(evidence.facts)) if day in item.options]
+    words = {word.fold for word in evidence.words}
+    return day is not None and len(named) == 1 and not words & {*_SPREAD, "day", "today", "tonight", "tomorrow"}
 
 
 _SPREAD = frozenset({"both", "each", "every", "all", "same", "square", "squared", "equal", "equally", "everything"})

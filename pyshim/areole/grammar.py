@@ -132,6 +132,11 @@ class CallConstraint:
         """Says how many tokens are left, the end marker among them. Told once, the constraint counts by itself."""
         self._left = remaining
 
+    def thought(self, reasoning: str) -> None:
+        """Told before the first token what the model thought."""
+        if self._guide is not None:
+            self._guide.thought(reasoning)
+
     def choose(self, session: TokenSession) -> tuple[int, bool] | None:
         """The next token and whether it was the only one possible; None if none is (contract needle only)."""
         pieces, state = self.grammar.pieces, self._state

@@ -39,6 +39,11 @@ class Guide:
         self._earlier: dict[Steps, list[str]] = {}  # the numbers of each property in a list's items
         self._said: dict[Steps, list[str]] = {}  # the texts in each object so far
 
+    def thought(self, reasoning: str) -> None:
+        """What the model thought counts where a message is sorted that says none of the classes."""
+        if self._single:
+            self._offers.thought = reasoning
+
     def admits(self, text: bytes) -> bool:
         """Whether a token of this text may be taken."""
         place = self._place.copy()
@@ -88,6 +93,8 @@ class Guide:
             return False
         if byte == _END and len(steps) == 1 and place.value is None and self._owes(self._text + before_it):
             return False
+        if byte == _END and len(steps) > 3 and isinstance(steps[-1], int) and self._lacks(place, steps, before_it):
+            return False
         if byte == _COMMA and (place.value is None or place.closed) and self._complete(steps, self._text + before_it):
             return False
         wanted = self._wanted(place, self._text + before_it)
@@ -129,6 +136,16 @@ class Guide:
         tool = self._place.tools[-1]
         offered = self._offers.at(tool, steps[1:], ())
         return item in offered and not self._offers.at(tool, steps[1:], [*items, item])
+
+    def _lacks(self, place: Place, steps: Steps, before_it: bytes) -> bool:
+        """Whether a list ends too early: the request goes on with a series that the items begin."""
+        begun = self._begun.get(steps[:-1])
+        if place.value == b"" or begun is None or not place.tools:
+            return False
+        items = self._lists.get(steps[:-1], [])
+        if steps[-1] == len(items):
+            items = [*items, (self._text + before_it)[begun:].decode("utf-8", "replace")]
+        return self._offers.owed(place.tools[-1], steps[1:-1], items)
 
     def _owes(self, text: bytes) -> bool:
         """Whether the request goes on with a series of which the calls so far have the beginning."""

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from .dates import Named, named_days, today_of
 from .evidence import (
+    OFTEN,
     SOMETIMES,
     Evidence,
     Quantity,
@@ -21,6 +22,7 @@ from .evidence import (
     clock_spans,
     clock_times,
     dimension,
+    fold,
     mask,
     name_words,
     number_text,
@@ -46,6 +48,8 @@ _EMAIL = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9-]+(?:\.[A-Za-z
 _JOIN = re.compile(r"\s*(?:,|and|&|or|,\s*and)\s*")
 _CODE = r"(?:[A-Za-z]{0,5}[-_]?\d[\w-]*)"
 _SERIES = re.compile(rf"(?<![\w.-]){_CODE}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*){_CODE})+(?![\w-])")
+_ROW = re.compile(r"(?:\s*\w+){0,2}\s*(?:,|&|\band\b|\bplus\b)(?:\s*\w+){0,3}\s*")
+"""What stands between two values of a series."""
 _IDS = {
     stem(word) for word in ("id", "number", "no", "code", "reference", "ref", "sku", "barcode", "pnr", "serial", "tag")
 }
@@ -57,6 +61,8 @@ class Offers:
     def __init__(self, tools: Sequence[ToolSpec], evidence: Evidence) -> None:
         self._tools = {tool.exposed: tool for tool in tools}
         self.evidence = evidence
+        self.thought = ""
+        """What the model thought of a message that is to be sorted."""
 
     @property
     def meant(self) -> Evidence:
@@ -114,7 +120,8 @@ class Offers:
         if isinstance(schema.get("enum"), list):
             near = self.meant.beside(beside)
             told = self._choices(schema, set(), near) if near is not None else []
-            return told or self._choices(schema, set(taken), self.meant)
+            told = told or self._choices(schema, set(taken), self.meant)
+            return told or (self._thought_of(schema) if self.thought else [])
         types = kinds(schema)
         if types & {"integer", "number"} and not types & {"string", "array", "object", "boolean"}:
             found = self._numbers(spec, name, schema, wanted, beside)
@@ -151,6 +158,17 @@ class Offers:
         said = said or [item for item in options if evidence.names_code(item)]
         said = said or [item for item in options if evidence.supports_choice(item, schema)]
         return [text for item in said if (text := json.dumps(item, ensure_ascii=False)) not in taken]
+
+    def _thought_of(self, schema: Schema) -> list[str]:
+        """Of an enum, the value that the model named first while it thought."""
+        text, first = fold(self.thought), {}
+        for item in schema["enum"]:  # type: ignore[attr-defined]
+            if isinstance(item, str) and item:
+                words = re.escape(fold(item)).replace("_", "[_ ]")
+                found = re.search(rf"(?<!\w){words}(?!\w)", text)
+                if found is not None:
+                    first[found.start()] = json.dumps(item, ensure_ascii=False)
+        return [first[min(first)]] if first else []
 
     def _numbers(self, tool: ToolSpec, name: str, schema: Schema, wanted: bool, beside: Sequence[str]) -> list[str]:
         """The request's numbers for a required number: those beside the argument's name, or those beside no other's."""
@@ -202,9 +220,11 @@ class Offers:
             if out and before and before[0].stem == out[-1][0].unit:
                 before = ()  # it counts what the number before counts
             beside = {item.unit, *(word.stem for word in before)} - {""}
-            if item.unit in ("x", "time"):
+            if item.unit in ("x", OFTEN):
                 beside.update(word.stem for word in words_of(text[item.end : item.end + 40])[1:2])
-            owners = frozenset(name for name, words in names.items() if beside & words)
+            shares = {name: (len(beside & words), len(beside & words) / len(words)) for name, words in names.items()}
+            most = max(shares.values(), default=(0, 0.0))
+            owners = frozenset(name for name, share in shares.items() if share == most and share[0])
             if not owners and out and _JOIN.fullmatch(text[out[-1][0].end : item.start]):
                 owners = out[-1][1]
             out.append((item, owners))
@@ -220,6 +240,35 @@ class Offers:
         schema = found[1]
         listed = "array" in kinds(schema)
         return schema.get("minItems" if listed else "minProperties") != 0 and (listed or bool(schema.get("properties")))
+
+    def owed(self, tool: str, steps: Steps, items: Sequence[str]) -> bool:
+        """Whether the request goes on with a series of an enum's values of which a list, with these items as JSON text,
+        has the beginning: "Egypt, Rome and the dinosaurs"; for objects, of a required property's values."""
+        spec = self._tools.get(tool)
+        found = self._schema(spec, steps[1:]) if spec is not None and len(steps) > 1 else None
+        if spec is None or found is None or not found[2]:
+            return False
+        inside = shape(found[1].get("items"), spec.schema or {})
+        most = found[1].get("maxItems")
+        if isinstance(most, int) and len(items) >= most:
+            return False
+        known = inside.get("properties")
+        keys = required_names(inside) if isinstance(known, Mapping) else ()
+        enums = [(None, inside)] if "enum" in inside else [(key, shape(known[key], spec.schema or {})) for key in keys]  # type: ignore[index]
+        return any(self._goes_on(schema["enum"], _values(items, key)) for key, schema in enums if "enum" in schema)
+
+    def _goes_on(self, options: object, taken: Sequence[object]) -> bool:
+        """Whether one of the options that is not taken follows in the request, within a few words, one that is."""
+        text, spots = fold(self.meant.text), []
+        for option in options if isinstance(options, list) else ():
+            if isinstance(option, str) and option:
+                words = re.escape(fold(option.replace("_", " ")))
+                spots += [(m.start(), m.end(), option) for m in re.finditer(rf"(?<!\w){words}s?(?!\w)", text)]
+        spots.sort()
+        return any(
+            (before[2] in taken) != (after[2] in taken) and _ROW.fullmatch(text[before[1] : after[0]]) is not None
+            for before, after in zip(spots, spots[1:], strict=False)
+        )
 
     @cached_property
     def _days(self) -> list[Named]:
@@ -260,6 +309,18 @@ class Offers:
             ):
                 out.append(match.group())
         return list(dict.fromkeys(out))
+
+
+def _values(items: Sequence[str], key: str | None) -> list[object]:
+    """Items given as JSON text, or what each has at a key."""
+    out: list[object] = []
+    for item in items:
+        try:
+            value = json.loads(item)
+        except ValueError:
+            continue
+        out.append(value if key is None else value.get(key) if isinstance(value, dict) else None)
+    return out
 
 
 def _number_names(tool: ToolSpec) -> list[str]:

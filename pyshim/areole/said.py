@@ -48,6 +48,9 @@ class SaidConstraint:
     def budget(self, remaining: int) -> None:
         self._inner.budget(remaining)
 
+    def thought(self, reasoning: str) -> None:
+        self._inner.thought(reasoning)
+
     def choose(self, session: TokenSession) -> tuple[int, bool] | None:
         return (self._forced[0], True) if self._forced else self._inner.choose(session)
 

@@ -227,6 +227,12 @@ class Only:
     def budget(self, remaining: int) -> None:
         self.room = remaining
 
+    def thought(self, reasoning: str) -> None:
+        self.reasoning = reasoning
+
+    def ahead(self, token: int) -> Sequence[int]:
+        return ()
+
     def accept(self, token: int) -> None:
         assert token == self.rest.pop(0)
         self.accepted.append(token)
@@ -239,6 +245,7 @@ def test_a_constraint_decides_the_call_and_nothing_else() -> None:
     assert TOKENIZER.decode(turn.tokens) == "<think>\nwell\n</think>\n<tool_call>[]</tool_call>"
     assert turn.closed and not turn.stuck
     assert only.accepted == turn.tokens[-2:]
+    assert only.reasoning == "\nwell\n"
     assert [step.forced for step in steps[-2:]] == [True, True]
 
 

@@ -162,6 +162,12 @@ def test_words() -> None:
         ("2026-13-02 and February 30", []),
         ("monday and tuesday", ["2026-09-21", "2026-09-22"]),
         ("I may go", []),
+        ("aqua on Monday and again on Thursday the 24th", ["2026-09-21", "2026-09-24"]),
+        (
+            "a van from 1 to 3 October and a mini from 5-9 October",
+            ["2026-10-01", "2026-10-03", "2026-10-05", "2026-10-09"],
+        ),
+        ("the 2nd until the 4th of May 2027", ["2027-05-02", "2027-05-04"]),
     ],
 )
 def test_days(text: str, days: list[str]) -> None:
@@ -221,3 +227,18 @@ def test_quoted_cues_are_not_meant() -> None:
     at = text.index("don't")
     assert cue_spans(text) == [(at, at + 5)]
     assert not any(clause.negated for clause in split(text, ((at, len(text)),)))
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "said"),
+    [
+        ("add 2.5 litres of acetone", "L", True),
+        ("add 250 millilitres", "mL", True),
+        ("add 250 millilitres", "L", False),
+        ("a litre more", "L", True),
+        ("send it to Germany", "DE", True),
+        ("send it to France", "DE", False),
+    ],
+)
+def test_codes_and_units_are_said_by_their_names(text: str, value: str, said: bool) -> None:
+    assert Evidence(text).names_code(value) is said

@@ -115,18 +115,31 @@ def test_there_are_no_continuations_where_nothing_is_offered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "items", "comma"),
+    ("text", "items", "comma", "end"),
     [
-        ("kitchen and hall", '"kitchen"', True),
-        ("kitchen and hall", '"hall"', True),
-        ("kitchen and hall", '"kitchen","hall"', False),
-        ("kitchen", '"kitchen"', False),
-        ("the lights", '"kitchen"', True),
+        ("kitchen and hall", '"kitchen"', True, False),
+        ("kitchen and hall", '"hall"', True, False),
+        ("kitchen and hall", '"kitchen","hall"', False, True),
+        ("kitchen", '"kitchen"', False, True),
+        ("the lights", '"kitchen"', True, True),
+        ("kitchen lights, and open what is in the hall", '"kitchen"', True, True),
     ],
 )
-def test_no_comma_after_the_last_enum_value_that_is_said(text: str, items: str, comma: bool) -> None:
+def test_a_list_has_the_enum_values_that_are_said_in_a_row(text: str, items: str, comma: bool, end: bool) -> None:
     made = guide(text, {"rooms": ROOMS}, BEGUN + f'"rooms":[{items}')
-    assert admitted(made, ",", ',"', "]", "]}}]") == [comma, comma, True, True]
+    assert admitted(made, ",", ',"', "]", "]}}]") == [comma, comma, end, end]
+
+
+def test_a_list_of_objects_has_the_enum_values_that_are_said_in_a_row() -> None:
+    size: dict[str, object] = {"enum": ["20ft", "40ft"]}
+    item = {"type": "object", "properties": {"size": size, "count": WHOLE}, "required": ["size", "count"]}
+    boxes: dict[str, object] = {"boxes": {"type": "array", "items": item}}
+    made = guide("twelve 40ft and three 20ft", boxes, BEGUN + '"boxes":[{"size":"20ft","count":3}')
+    assert admitted(made, "]", ",", "]}}]") == [False, True, False]
+    made = guide(
+        "twelve 40ft and three 20ft", boxes, BEGUN + '"boxes":[{"size":"20ft","count":3},{"size":"40ft","count":12}'
+    )
+    assert admitted(made, "]") == [True]
 
 
 def test_the_comma_is_refused_within_a_longer_token_too() -> None:

@@ -378,3 +378,43 @@ def test_required_lists_and_objects_must_be_filled(schema: object, below: Steps,
     assert offers("x", {"a": schema}).filled("do_it", place) is filled
     assert not offers("x", {"a": schema}, []).filled("do_it", place)
     assert not offers("x", {"a": schema}).filled("other", place)
+
+
+def test_a_number_belongs_to_the_name_that_says_most_of_what_stands_beside_it() -> None:
+    dose = {
+        "dose_mg": {"type": "number"},
+        "times_per_day": {"type": "integer", "maximum": 6},
+        "days": {"type": "integer"},
+    }
+    made = offers("250 mg twice a day for 10 days", dose)
+    assert made.at("do_it", ("arguments", "times_per_day")) == ["2"]
+    assert made.at("do_it", ("arguments", "days")) == ["10"]
+
+
+def test_a_series_of_enum_values_is_owed_as_far_as_it_is_in_one_place() -> None:
+    themes: dict[str, object] = {"type": "array", "items": {"enum": ["egypt", "rome", "dinosaurs"]}}
+    made = offers("a route through Egypt, Rome and the dinosaurs", {"themes": themes})
+    at = ("arguments", "themes")
+    assert made.owed("do_it", at, ['"egypt"']) and made.owed("do_it", at, ['"egypt"', '"rome"'])
+    assert not made.owed("do_it", at, ['"egypt"', '"rome"', '"dinosaurs"'])
+    assert not made.owed("do_it", at, ['"greece"']), "not the series"
+    apart = offers("show Egypt first, and after lunch with the children we would like Rome", {"themes": themes})
+    assert not apart.owed("do_it", at, ['"egypt"'])
+    few = offers("Egypt, Rome and the dinosaurs", {"themes": {**themes, "maxItems": 1}})
+    assert not few.owed("do_it", at, ['"egypt"'])
+    optional = offers("Egypt and Rome", {"themes": themes}, [])
+    assert not optional.owed("do_it", at, ['"egypt"'])
+
+
+def test_what_the_model_thought_counts_where_a_message_says_none_of_the_classes() -> None:
+    kinds = {"category": {"enum": ["network", "hardware", "software_install"]}}
+    made = offers("my screen has a crack", kinds)
+    at = ("arguments", "category")
+    assert made.at("do_it", at) == []
+    made.thought = "'crack' is a hardware issue; category 'network'"
+    assert made.at("do_it", at) == ['"hardware"']
+    made.thought = "this is a software install"
+    assert made.at("do_it", at) == ['"software_install"']
+    said = offers("my network is down", kinds)
+    said.thought = "hardware"
+    assert said.at("do_it", at) == ['"network"']
