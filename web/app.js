@@ -6,10 +6,15 @@
 import { AreoleClient } from "./client.js";
 import { startAssistant } from "./page/assistant/assistant.js";
 import { Conversation } from "./page/assistant/conversation.js";
+import { DEMO, startDemo } from "./page/demo/demo.js";
 import { showLoading } from "./page/loading.js";
 import { startOffline } from "./page/offline.js";
 import { edit, startEditor } from "./page/toolbox/editor.js";
-import { choose, showPresets } from "./page/toolbox/presets.js";
+import { startImport } from "./page/toolbox/import_view.js";
+import { startJavaScript } from "./page/toolbox/javascript.js";
+import { choose, showPresets, startPresets } from "./page/toolbox/presets.js";
+import { startPython } from "./page/toolbox/python.js";
+import { startReport } from "./page/toolbox/report.js";
 import { toolset } from "./page/toolset.js";
 import { byId, element } from "./page/ui.js";
 import { goTo, showView } from "./page/views.js";
@@ -27,18 +32,30 @@ const client = new AreoleClient({
 const loading = showLoading(client);
 startOffline(client);
 startEditor(query.get("contract"));
+startDemo();
+startPresets();
+startReport(client);
+startPython(client);
+startJavaScript();
+startImport();
 const saved = Conversation.saved();
 const assistant = startAssistant(client);
 showView();
+
+/** @param {string} name */
+async function fetchList(name) {
+  const response = await fetch(name);
+  if (!response.ok) throw new Error(`${name}: status ${response.status}`);
+  return response.json();
+}
 
 async function start() {
   /** @type {import("./page/toolbox/presets.js").Preset[]} */
   let presets = [];
   try {
-    const response = await fetch("presets.json");
-    if (!response.ok) throw new Error(`presets.json: status ${response.status}`);
-    presets = await response.json();
-    showPresets(presets);
+    presets = await fetchList("presets.json");
+    showPresets(byId("presets"), [...presets, DEMO]);
+    showPresets(byId("domains"), await fetchList("domains.json"));
   } catch {
     byId("presets").replaceChildren(element("li", "hint", "The examples could not be loaded; write your own tools."));
     if (!saved) goTo("toolbox");

@@ -36,6 +36,8 @@ import { AreoleError } from "./errors.js";
  * @property {string} [text]
  * @property {string} [reasoning]
  *
+ * @typedef {{message: string, line: number | null, trace: string}} PythonFault
+ *
  * @typedef {object} Answer
  * @property {Record<string, any>} result the envelope
  * @property {string} json the same as text: here 2.0 is not 2
@@ -68,6 +70,8 @@ export class AreoleClient extends EventTarget {
   #declared = null;
   /** @type {{prefix_tokens: number, [key: string]: any} | null} */
   #declareAnswer = null;
+  /** Python that defines tools, for a new worker. @type {string | null} */
+  #defined = null;
   /** @type {PromiseWithResolvers<Record<string, any>>} */
   #ready = deferred();
   /** Counts what changes the conversation in the worker, so that a caller can tell whether another one has been there. */
@@ -105,6 +109,7 @@ export class AreoleClient extends EventTarget {
     };
     this.#enter("loading");
     worker.postMessage({ type: "load", ...this.#options, fresh: this.#failedBefore });
+    if (this.#defined !== null) this.#post({ type: "define", source: this.#defined }).catch(() => {});
     if (this.#declared) {
       // Its answer is not awaited: the requests behind it in the queue meet the same tools, or the same error.
       this.#post({ type: "declare", ...this.#declared }).catch(() => {});
@@ -191,6 +196,50 @@ export class AreoleClient extends EventTarget {
   async replay(turns) {
     this.#begin();
     return this.#post({ type: "replay", turns });
+  }
+
+  /** What becomes of tools given as JSON text: rules, what is refused or dropped, the prompt. @param {string} tools */
+  async check(tools) {
+    this.#begin();
+    return this.#post({ type: "check", tools });
+  }
+
+  /**
+   * Runs a visitor's own Python for its `@tool` functions; `invoke` then runs those. A new worker gets it again.
+   * @param {string} source
+   * @returns {Promise<{tools: unknown[] | null, output: string, error: PythonFault | null}>}
+   */
+  async define(source) {
+    this.#begin();
+    const answer = await this.#post({ type: "define", source });
+    if (!answer.error) this.#defined = source;
+    return answer;
+  }
+
+  /**
+   * @param {string} name
+   * @param {Record<string, unknown>} args
+   * @returns {Promise<{value: unknown, output: string, error: PythonFault | null}>}
+   */
+  async invoke(name, args) {
+    this.#begin();
+    return this.#post({ type: "invoke", name, arguments: args });
+  }
+
+  /** What is in an archive. @param {ArrayBuffer} buffer @param {string} name */
+  async survey(buffer, name) {
+    this.#begin();
+    return this.#post({ type: "survey", buffer, name });
+  }
+
+  /**
+   * Ends the worker in the middle of whatever it does, and starts a new one with the same tools and Python functions. The
+   * way out of an endless loop: without cross-origin isolation there is no other.
+   */
+  restart() {
+    if (this.state !== "ready") return;
+    this.#end(new AreoleError("cancelled", "It was stopped; the model starts again."));
+    this.start().catch(() => {}); // shown by the state event
   }
 
   /** Logits and pooled cells for given token ids, for parity tests. @param {Record<string, unknown>} request */

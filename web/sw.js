@@ -12,6 +12,7 @@ worker.importScripts("precache.js");
 const FILES = worker.PRECACHE;
 const scope = worker.registration.scope;
 const CACHE = `areole-site ${new URL(scope).pathname}`;
+const OWN = `${scope}own/tools.js`;
 /** How many files are fetched at once. */
 const LANES = 6;
 
@@ -77,12 +78,23 @@ async function answer(request, name) {
   return keep(name).catch(() => fetch(request));
 }
 
+/** The module that the visitor wrote in the page's editor; the page put it there. */
+async function ownModule() {
+  const cache = await caches.open(`areole-own ${new URL(scope).pathname}`);
+  return (await cache.match(OWN)) ?? new Response("no module was written", { status: 404 });
+}
+
 worker.addEventListener("install", (/** @type {any} */ event) => event.waitUntil(install()));
 worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(prune()));
 worker.addEventListener("fetch", (/** @type {any} */ event) => {
+  if (event.request.url.split("?")[0] === OWN) {
+    event.respondWith(ownModule());
+    return;
+  }
   const name = event.request.method === "GET" ? nameOf(event.request.url) : undefined;
   if (name !== undefined) event.respondWith(answer(event.request, name));
 });
 worker.addEventListener("message", (/** @type {any} */ event) => {
   if (event.data?.type === "activate") worker.skipWaiting(); // the page said so: its user wants the new build
+  if (event.data?.type === "claim") event.waitUntil(worker.clients.claim());
 });

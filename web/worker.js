@@ -5,7 +5,8 @@
  *
  * To the worker:   {type:"load", base, core?, model?, fresh?, stallSeconds?, trace?} once, then with an id each
  *                  {type:"declare", tools, system, options} {type:"complete", text, options} {type:"embed", text} {type:"reset"}
- *                  {type:"replay", turns}
+ *                  {type:"replay", turns} {type:"check", tools} {type:"define", source} {type:"invoke", name, arguments}
+ *                  {type:"survey", buffer, name}
  *                  {type:"golden", request} {type:"stats"}; {type:"cancel", id} {type:"close"}
  * From the worker: {type:"progress", file, loaded, total, phase} {type:"ready", info} {type:"event", id, event}
  *                  {type:"result", id, ...} {type:"error", id?, code, message, details}; an error without an id is the end
@@ -98,6 +99,14 @@ function serve(runtime, request) {
       return answer(bridge.reset());
     case "replay":
       return answer(bridge.replay(JSON.stringify(request.turns)));
+    case "check":
+      return answer(bridge.check(request.tools));
+    case "define":
+      return answer(bridge.define(request.source));
+    case "invoke":
+      return invoke(bridge, request);
+    case "survey":
+      return answer(bridge.survey(new Uint8Array(request.buffer), request.buffer.byteLength, request.name));
     case "golden":
       return answer(bridge.golden(JSON.stringify(request.request)));
     case "stats":
@@ -148,6 +157,16 @@ async function complete(runtime, request) {
     }
   } finally {
     run.destroy();
+  }
+}
+
+/** Runs a function that a visitor wrote in Python; it may be async. @param {any} bridge @param {Request} request */
+async function invoke(bridge, request) {
+  const coroutine = bridge.invoke(request.name, JSON.stringify(request.arguments));
+  try {
+    return answer(await coroutine);
+  } finally {
+    coroutine.destroy?.();
   }
 }
 

@@ -48,6 +48,10 @@ class Bridge {
     this.turns = this.replayed.length;
     return answering({ type: "replayed", tokens: 3 * this.turns });
   }
+  check(text) {
+    const tools = JSON.parse(text).map(({ name }) => ({ name, exposed: name, rules: [], refused: [], dropped: [] }));
+    return answering({ type: "checked", tools, problem: null, prompt: text, prompt_tokens: 3, compile_seconds: 0.001 });
+  }
   embed(text) {
     return answering({ type: "embedding", embedding: [text.length, 0.5] });
   }

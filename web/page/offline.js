@@ -97,8 +97,14 @@ function watchForUpdate(registration) {
   });
 }
 
-/** Another build answers this tab's requests from now on. */
+let controlled = Boolean(navigator.serviceWorker?.controller);
+
+/** Another build answers this tab's requests from now on, unless this is the first one that does. */
 function changed() {
+  if (!controlled) {
+    controlled = true;
+    return;
+  }
   if (asked) {
     location.reload();
     return;

@@ -49,7 +49,7 @@ export async function removeEverything() {
   const registration = await navigator.serviceWorker?.getRegistration(site);
   await registration?.unregister();
   if (!globalThis.caches) return;
-  for (const kind of ["site", "weights"]) await caches.delete(cacheName(document.baseURI, kind)).catch(() => false);
+  for (const kind of ["site", "weights", "own"]) await caches.delete(cacheName(document.baseURI, kind)).catch(() => false);
 }
 
 /** Bytes and number of what is kept in one of the page's caches. @param {"site" | "weights"} kind */

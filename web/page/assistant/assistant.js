@@ -41,6 +41,8 @@ export function startAssistant(client) {
   const views = new Map();
   /** @type {AbortController | null} */
   let asking = null;
+  /** While functions run. @type {AbortController | null} */
+  let acting = null;
   let following = false;
 
   /** @type {import("./turn.js").Context} */
@@ -146,17 +148,30 @@ export function startAssistant(client) {
     if (runs.length) await act(turn, runs);
   }
 
-  /** @param {Turn} turn @param {number[]} indexes */
+  /** Runs calls; the stop button ends what runs. @param {Turn} turn @param {number[]} indexes */
   async function act(turn, indexes) {
+    if (acting || asking) return;
     const calls = turn.answer?.result.function_calls ?? [];
+    acting = new AbortController();
+    stopButton.disabled = false;
+    const { signal } = acting;
     for (const index of indexes) {
-      if (turn.outcomes[index]) continue;
+      if (turn.outcomes[index] || signal.aborted) continue;
       const call = calls[index];
-      const { told, error } = await runOne(call, /** @type {any} */ ({ ...toolset.runnable.get(call.name), name: call.name }));
+      const runnable = toolset.runnable.get(call.name);
+      // What runs in the worker ends only with the worker.
+      const end = () => runnable?.kind === "python" && client.restart();
+      signal.addEventListener("abort", end, { once: true });
+      const { told, error } = await runOne(call, runnable && { ...runnable, name: call.name }, { signal });
+      signal.removeEventListener("abort", end);
       turn.outcomes[index] = { told, ...(error ? { error: error.message } : {}) };
       refreshed(turn);
     }
-    await tell(turn);
+    acting = null;
+    stopButton.disabled = true;
+    if (signal.aborted) announce("Stopped.");
+    else await tell(turn);
+    conversation.save();
   }
 
   /** @param {Turn} turn @param {number} index @param {import("./conversation.js").Outcome} outcome */
@@ -184,7 +199,7 @@ export function startAssistant(client) {
   }
 
   async function submit() {
-    if (asking) return;
+    if (asking || acting) return;
     const text = request.value;
     showError(fault, text.trim() === "" ? "Write a request first." : null);
     if (text.trim() === "") {
@@ -265,7 +280,7 @@ export function startAssistant(client) {
     event.preventDefault();
     submit();
   });
-  stopButton.addEventListener("click", () => asking?.abort());
+  stopButton.addEventListener("click", () => (asking ?? acting)?.abort());
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
     if (byId("assistant").hidden) return;

@@ -6,13 +6,12 @@ import { edit } from "./editor.js";
 
 /** @typedef {{id: string, title: string, note: string, system: string, text: string, tools: unknown[]}} Preset */
 
-const list = byId("presets");
 const note = byId("preset-note");
 const request = /** @type {HTMLTextAreaElement} */ (byId("request"));
 
 /** @param {Preset | null} preset null: what is in the fields is no example any more */
 function mark(preset) {
-  for (const button of list.querySelectorAll("button")) {
+  for (const button of /** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll(".presets button"))) {
     button.setAttribute("aria-pressed", String(button.dataset.preset === preset?.id));
   }
   note.textContent = preset?.note ?? "";
@@ -25,8 +24,8 @@ export function choose(preset) {
   mark(preset);
 }
 
-/** @param {Preset[]} presets */
-export function showPresets(presets) {
+/** @param {HTMLElement} list @param {Preset[]} presets */
+export function showPresets(list, presets) {
   for (const preset of presets) {
     const button = element("button", "", preset.title);
     button.type = "button";
@@ -35,6 +34,9 @@ export function showPresets(presets) {
     button.addEventListener("click", () => choose(preset));
     list.append(element("li", "", [button]));
   }
+}
+
+export function startPresets() {
   toolset.addEventListener("tools", () => mark(null));
   request.addEventListener("input", () => mark(null));
 }

@@ -1,0 +1,172 @@
+"""Designing tools in the page: fields, imports, the demo and JavaScript on a stand-in site."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pages import Opener, settled
+from playwright.sync_api import Page, expect
+
+from headless import Headless
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def page(quick: Headless, open_page: Opener) -> Iterator[Page]:
+    page = open_page(quick, query="#toolbox")
+    settled(page)
+    yield page
+
+
+def declared(page: Page) -> list[dict[str, Any]]:
+    tools: list[dict[str, Any]] = json.loads(page.locator("#tools").input_value())
+    return tools
+
+
+def request(page: Page, calls: list[dict[str, Any]], **more: Any) -> None:
+    page.get_by_role("link", name="Assistant").click()
+    page.get_by_role("textbox", name="Request").fill("=> " + json.dumps({"calls": calls, **more}))
+    page.get_by_role("button", name="Ask", exact=True).click()
+
+
+def outcomes(page: Page) -> list[str]:
+    expect(page.locator("#stop")).to_be_disabled()
+    return page.locator(".outcome").all_inner_texts()
+
+
+def test_six_fields_to_start_from(page: Page, quick: Headless) -> None:
+    fields = json.loads((quick.site / "domains.json").read_text(encoding="utf-8"))
+    assert len(fields) == 6
+    for field in fields:
+        page.get_by_role("button", name=field["title"], exact=True).click()
+        assert declared(page) == field["tools"]
+        expect(page.locator("#request")).to_have_value(field["text"])
+        expect(page.locator("#report > details")).to_have_count(len(field["tools"]))
+
+
+MCP = {
+    "jsonrpc": "2.0",
+    "result": {
+        "tools": [
+            {
+                "name": "search",
+                "title": "Search",
+                "inputSchema": {"type": "object", "properties": {"query": {"type": "string"}}},
+                "annotations": {"readOnlyHint": True},
+            }
+        ]
+    },
+}
+OPENAI = {
+    "model": "any",
+    "tools": [
+        {"type": "function", "function": {"name": "a", "parameters": {"type": "object"}, "strict": True}},
+        {"type": "function", "name": "b", "description": "flat"},
+        {"type": "web_search"},
+    ],
+}
+
+
+def test_lists_of_others_are_imported(page: Page) -> None:
+    box, use = page.get_by_role("textbox", name="Import a list of tools"), page.get_by_role("button", name="Use these tools")
+    box.fill(json.dumps(MCP))
+    use.click()
+    expect(page.locator("#import-notes li")).to_have_text(["1 tool in use (MCP).", "search: annotations left out."])
+    schema = {"type": "object", "properties": {"query": {"type": "string"}}}
+    assert declared(page) == [{"name": "search", "description": "Search", "parameters": schema}]
+    box.fill(json.dumps(OPENAI))
+    use.click()
+    expect(page.locator("#import-notes li").last).to_have_text("“web_search” is no function, so it is left out.")
+    assert declared(page) == [{"name": "a", "parameters": {"type": "object"}}, {"name": "b", "description": "flat"}]
+    for bad, words in (("{", "not JSON"), ('{"x": 1}', "No list of tools"), ("[{}]", "has a name")):
+        box.fill(bad)
+        use.click()
+        expect(page.locator("#import-error")).to_contain_text(words)
+    file = {"name": "tools.json", "mimeType": "application/json", "buffer": b'[{"name": "from_file"}]'}
+    page.locator("#import-file").set_input_files(file)  # type: ignore[arg-type]
+    expect(page.locator("#import-error")).to_be_empty()
+    assert declared(page) == [{"name": "from_file"}]
+
+
+def test_the_demo_does_what_is_called(page: Page) -> None:
+    page.get_by_role("link", name="Assistant").click()
+    expect(page.locator("#demo")).to_be_hidden()
+    page.get_by_role("button", name="Live demo").click()
+    expect(page.locator("#demo")).to_be_visible()
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    page.emulate_media(color_scheme="light")
+    pixel = "() => [...document.querySelector('#demo-canvas').getContext('2d').getImageData(50, 50, 1, 1).data]"
+    calls = [
+        {"name": "set_theme", "arguments": {"theme": "dark"}},
+        {"name": "start_timer", "arguments": {"seconds": 90, "label": "tea"}},
+        {"name": "add_note", "arguments": {"text": "<b>bold</b>"}},
+        {"name": "add_task", "arguments": {"task": "buy milk"}},
+        {"name": "finish_task", "arguments": {"task": "Milk"}},
+        {"name": "calculate", "arguments": {"a": 6, "operation": "times", "b": 7}},
+        {"name": "calculate", "arguments": {"a": 1, "operation": "divided by", "b": 0}},
+        {"name": "draw", "arguments": {"shape": "circle", "color": "red"}},
+        {"name": "finish_task", "arguments": {"task": "nothing"}},
+    ]
+    request(page, calls)
+    expect(page.locator(".turn")).to_have_count(2)
+    assert outcomes(page) == [
+        '{"theme":"dark"}',
+        '{"running":"tea","seconds":90}',
+        '{"notes":1}',
+        '{"open":1}',
+        '{"done":"buy milk"}',
+        '{"result":42}',
+        "failed: that has no finite result",
+        '{"drawn":"medium red circle","shapes":1}',
+        'failed: no open task "nothing"',
+    ]
+    assert page.evaluate(ground) == "rgb(19, 26, 22)"
+    expect(page.locator("#demo-timers")).to_contain_text("tea 1:")
+    expect(page.locator("#demo-notes")).to_contain_text("<b>bold</b>")
+    expect(page.get_by_role("checkbox", name="buy milk")).to_be_checked()
+    expect(page.locator("#demo-result")).to_have_text("6 times 7 = 42")
+    assert page.evaluate(pixel) == [255, 0, 0, 255]
+    request(page, [{"name": "clear_canvas", "arguments": {}}, {"name": "set_theme", "arguments": {"theme": "system"}}])
+    expect(page.locator(".turn")).to_have_count(4)
+    assert page.evaluate(pixel) == [0, 0, 0, 0] and page.evaluate(ground) == "rgb(247, 244, 236)"
+    page.reload()
+    settled(page)
+    expect(page.locator("#demo-notes")).to_contain_text("<b>bold</b>")
+
+
+def test_a_module_of_the_visitor_s_own_runs(quick: Headless, open_page: Opener) -> None:
+    page = open_page(quick, query="#toolbox", service_workers="allow")
+    settled(page)
+    source = """export default [{
+      name: "double",
+      parameters: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+      async run({ n }) { if (n > 100) throw new RangeError("too big"); return n * 2; },
+    }];"""
+    editor = page.get_by_role("textbox", name="Tools in JavaScript")
+    editor.fill(source)
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator("#javascript-state")).to_have_text("In use: double.")
+    assert declared(page)[0]["name"] == "double"
+    request(page, [{"name": "double", "arguments": {"n": 21}}, {"name": "double", "arguments": {"n": 101}}])
+    expect(page.locator(".turn")).to_have_count(2)
+    assert outcomes(page) == ["42", "failed: too big"]
+    page.get_by_role("link", name="Tools", exact=True).click()
+    for bad, words in (("export default 7", "no list"), ("export default [", "SyntaxError"), ("throw 1", "1")):
+        editor.fill(bad)
+        page.get_by_role("button", name="Use it").click()
+        expect(page.locator("#javascript-error")).to_contain_text(words)
+    editor.fill(source.replace("n * 2", "n * 3"))
+    page.get_by_role("button", name="Use it").click()
+    request(page, [{"name": "double", "arguments": {"n": 5}}])
+    expect(page.locator(".outcome").last).to_have_text("15")
+    expect(page.locator("#notices")).to_be_empty()  # that the service worker took over is no news
+
+
+def test_without_a_service_worker_own_modules_are_refused_in_words(page: Page) -> None:
+    page.evaluate("() => Object.defineProperty(navigator, 'serviceWorker', { value: undefined })")
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator("#javascript-error")).to_contain_text("no service worker")

@@ -1,0 +1,124 @@
+/**
+ * Tools in Python, in the page: an editor, what the source printed or raised, and calls that run in the same Pyodide as the
+ * model. An endless loop is stopped by ending the worker; a new one starts with the same tools.
+ */
+
+import { AreoleError } from "../../errors.js";
+import { recall, remember } from "../saved.js";
+import { toolset } from "../toolset.js";
+import { announce, byId, showError } from "../ui.js";
+import { edit } from "./editor.js";
+
+const SAVED = "python";
+const EXAMPLE = `from typing import Literal
+
+shopping: dict[str, int] = {}
+
+@tool
+def add_to_list(item: str, quantity: int = 1) -> dict:
+    """Put something on the shopping list.
+
+    Args:
+        item: what to buy
+        quantity: how many
+    """
+    shopping[item] = shopping.get(item, 0) + quantity
+    print(f"{item}: {shopping[item]}")
+    return {"item": item, "quantity": shopping[item]}
+
+@tool
+def sort_list(order: Literal["name", "quantity"]) -> list:
+    """Show the shopping list in an order."""
+    key = (lambda row: row[0]) if order == "name" else (lambda row: -row[1])
+    return sorted(shopping.items(), key=key)
+`;
+
+const source = /** @type {HTMLTextAreaElement} */ (byId("python"));
+const run = /** @type {HTMLButtonElement} */ (byId("python-run"));
+const stop = /** @type {HTMLButtonElement} */ (byId("python-stop"));
+const fault = byId("python-error");
+const output = byId("python-output");
+
+/** @param {string} text */
+function print(text) {
+  if (!text) return;
+  output.textContent = `${output.textContent ?? ""}${text}`.slice(-20_000);
+  output.hidden = false;
+  output.scrollTop = output.scrollHeight;
+}
+
+/** @param {{message: string, line: number | null, trace: string}} error */
+const told = ({ message, line }) => (line === null ? message : `Line ${line}: ${message}`);
+
+/** @param {import("../../client.js").AreoleClient} client */
+export function startPython(client) {
+  source.value = recall(SAVED, EXAMPLE);
+  source.addEventListener("input", () => remember(SAVED, source.value));
+  let busy = 0;
+
+  /** @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  async function guarded(work) {
+    busy += 1;
+    stop.disabled = false;
+    try {
+      return await work();
+    } finally {
+      busy -= 1;
+      stop.disabled = busy === 0;
+    }
+  }
+
+  /** @param {string} name */
+  const caller = (name) => (/** @type {Record<string, unknown>} */ args) =>
+    guarded(async () => {
+      const { value, output: printed, error } = await client.invoke(name, args);
+      print(printed);
+      if (error) {
+        print(`${error.trace}\n`);
+        throw new Error(told(error));
+      }
+      return value;
+    });
+
+  async function define() {
+    showError(fault, null);
+    output.textContent = "";
+    run.setAttribute("aria-disabled", "true");
+    try {
+      const { tools, output: printed, error } = await guarded(() => client.define(source.value));
+      print(printed);
+      if (error || !tools) {
+        if (error) print(`${error.trace}\n`);
+        showError(fault, error ? told(error) : "No tools.");
+        goToLine(error?.line ?? null);
+        return;
+      }
+      const functions = Object.fromEntries(tools.map((/** @type {any} */ { name }) => [name, caller(name)]));
+      toolset.setRunnable("python", functions);
+      edit(tools);
+      announce(`${tools.length} Python tools are in use.`);
+      byId("python-state").textContent = `In use: ${Object.keys(functions).join(", ")}.`;
+    } catch (thrown) {
+      showError(fault, AreoleError.wrap(thrown));
+    } finally {
+      run.setAttribute("aria-disabled", "false");
+    }
+  }
+
+  /** Puts the caret on a line of the source. @param {number | null} line */
+  function goToLine(line) {
+    if (line === null) return;
+    const lines = source.value.split("\n");
+    const start = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    source.focus();
+    source.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
+  }
+
+  run.addEventListener("click", () => {
+    if (run.getAttribute("aria-disabled") !== "true") define();
+  });
+  stop.addEventListener("click", () => {
+    client.restart();
+    announce("Stopped. The model starts again.");
+  });
+}
