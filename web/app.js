@@ -18,6 +18,9 @@ import { startReport } from "./page/toolbox/report.js";
 import { toolset } from "./page/toolset.js";
 import { byId, element } from "./page/ui.js";
 import { goTo, showView } from "./page/views.js";
+import { startArchive } from "./page/workbench/archive.js";
+import { startCases } from "./page/workbench/cases.js";
+import { startTokens } from "./page/workbench/tokens.js";
 
 const query = new URLSearchParams(location.search);
 const client = new AreoleClient({
@@ -38,6 +41,9 @@ startReport(client);
 startPython(client);
 startJavaScript();
 startImport();
+startTokens(client);
+startCases(client);
+startArchive(client);
 const saved = Conversation.saved();
 const assistant = startAssistant(client);
 showView();

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pages import Opener, settled
 from playwright.sync_api import Page, expect
 
+from areole.archive import parse
 from headless import Headless
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -118,6 +120,37 @@ def test_the_editor_says_what_becomes_of_rules(page: Page) -> None:
     page.locator("#tools").fill(json.dumps(tools))
     expect(page.locator("#report-state")).to_contain_text("All rules can be kept.")
     expect(page.locator("#prompt-text")).to_contain_text('"set_level"')
+
+
+def test_an_archive_is_looked_into(page: Page, data_dir: Path) -> None:
+    page.get_by_role("link", name="Workbench").click()
+    page.locator("#archive-file").set_input_files(data_dir / "needle3_tiny.cact")
+    expect(page.locator("#archive-facts")).to_contain_text("needle3_tiny.cact")
+    with_norms = [row.name for row in parse((data_dir / "needle3_tiny.cact").read_bytes()).tensors]
+    expect(page.locator("#archive-rows tr")).to_have_count(len(with_norms))
+    expect(page.locator("#archive-rows tr").first).to_contain_text(with_norms[0])
+    expect(page.locator("#archive-sizes rect")).to_have_count(len(with_norms))
+    bad = {"name": "bad.cact", "mimeType": "application/octet-stream", "buffer": b"GGUF" + bytes(400)}
+    page.locator("#archive-file").set_input_files(bad)  # type: ignore[arg-type]
+    expect(page.locator("#archive-error")).to_contain_text("archive_tag")
+    expect(page.locator("#archive-result")).to_be_hidden()
+
+
+def test_a_shallower_model_answers_too(page: Page) -> None:
+    page.get_by_role("link", name="Assistant").click()
+    page.get_by_role("button", name="Smart home").click()
+    page.get_by_role("link", name="Workbench").click()
+    depth = page.get_by_role("slider", name="Blocks of the model that run")
+    expect(depth).to_be_enabled()
+    layers = int(depth.get_attribute("max") or 0)
+    assert layers == 20
+    depth.fill("12")
+    expect(page.locator("#depth-shown")).to_have_text("12 of 20")
+    ask(page, "lock the front door")
+    expect(page.locator(".turn").last).to_have_attribute("data-state", "done")
+    page.get_by_role("link", name="Workbench").click()
+    depth.fill("20")
+    expect(page.locator("#depth-shown")).to_have_text("all 20")
 
 
 def test_the_page_opens_and_answers_without_a_network(real: Headless, open_page: Opener) -> None:

@@ -72,7 +72,8 @@ OPENAI = {
 
 
 def test_lists_of_others_are_imported(page: Page) -> None:
-    box, use = page.get_by_role("textbox", name="Import a list of tools"), page.get_by_role("button", name="Use these tools")
+    box = page.get_by_role("textbox", name="Import a list of tools")
+    use = page.get_by_role("button", name="Use these tools")
     box.fill(json.dumps(MCP))
     use.click()
     expect(page.locator("#import-notes li")).to_have_text(["1 tool in use (MCP).", "search: annotations left out."])

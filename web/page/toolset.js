@@ -5,7 +5,7 @@
 
 /**
  * @typedef {{run: (args: any, context: {signal?: AbortSignal}) => unknown, kind: "demo" | "javascript" | "python"}} Runnable
- * @typedef {{text: string, system: string, contract: import("../client.js").Contract}} Declared
+ * @typedef {{text: string, system: string, contract: import("../client.js").Contract, depth?: number}} Declared
  */
 
 class Toolset extends EventTarget {
@@ -13,20 +13,22 @@ class Toolset extends EventTarget {
   system = "";
   /** @type {import("../client.js").Contract} */
   contract = "areole";
+  /** Blocks of the model that run; all if not set. @type {number | undefined} */
+  depth = undefined;
   /** What a call's name runs; a tool that is declared and not here has its result typed by hand. @type {Map<string, Runnable>} */
   runnable = new Map();
 
   /** @returns {Declared} */
   get declared() {
-    return { text: this.text, system: this.system, contract: this.contract };
+    return { text: this.text, system: this.system, contract: this.contract, depth: this.depth };
   }
 
   /** @param {Partial<Declared>} change */
   set(change) {
-    const { text, system, contract } = this;
+    const { text, system, contract, depth } = this;
     Object.assign(this, change);
     if (text !== this.text || system !== this.system) this.dispatchEvent(new Event("tools"));
-    if (contract !== this.contract) this.dispatchEvent(new Event("rules"));
+    if (contract !== this.contract || depth !== this.depth) this.dispatchEvent(new Event("rules"));
   }
 
   /**

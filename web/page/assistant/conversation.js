@@ -92,9 +92,9 @@ export class Conversation {
    * @param {{onEvent: (event: any) => void, signal: AbortSignal}} options
    */
   async ask(turn, { onEvent, signal }) {
-    const { text, system, contract } = toolset;
+    const { text, system, contract, depth } = toolset;
     if (this.#synced !== this.#client.epoch) {
-      await this.#client.prepare(text, system, { contract, explain: true });
+      await this.#client.prepare(text, system, { contract, explain: true, ...(depth === undefined ? {} : { depth }) });
       const earlier = this.turns.filter((one) => one !== turn && one.state === "done").map(past);
       if (earlier.length) await this.#client.replay(earlier);
     }
