@@ -56,7 +56,7 @@ def test_opens_and_answers_without_a_network(quick: Headless, open_page: Opener)
     info = reloaded(page)["info"]
     assert info["kept"] == {"state": "kept", "restored": WEIGHTS_BYTES, "repaired": False}
     assert info["model"]["verified"] == "SHA-256"
-    expect(page.locator("#presets button")).to_have_count(13)
+    expect(page.locator("#presets button")).to_have_count(14)
     expect(page.locator("#contract")).to_have_value("needle")
     assert page.evaluate("() => document.querySelector('.brand img').naturalWidth") > 0
     answers(page)

@@ -68,12 +68,12 @@ def test_presets_fill_the_fields(page: Page, quick: Headless) -> None:
     presets = json.loads((quick.site / "presets.json").read_text(encoding="utf-8"))
     assert len(presets) == 13
     buttons = page.locator("#presets button")
-    expect(buttons).to_have_count(13)
+    expect(buttons).to_have_count(14)  # and the demo
     for index, preset in enumerate(presets):
         assert set(preset) == {"id", "title", "note", "system", "text", "tools"}  # no answers
         buttons.nth(index).click()
         expect(buttons.nth(index)).to_have_attribute("aria-pressed", "true")
-        expect(page.locator("#presets [aria-pressed=true]")).to_have_count(1)
+        expect(page.locator(".presets [aria-pressed=true]")).to_have_count(1)
         expect(request_box(page)).to_have_value(preset["text"])
         assert json.loads(page.locator("#tools").input_value()) == preset["tools"]
         expect(page.locator("#tool-list > li")).to_have_count(len(preset["tools"]))
@@ -481,7 +481,7 @@ def test_without_examples_the_page_still_answers(quick: Headless, open_page: Ope
 def test_a_visitor_who_saves_data_decides_about_the_download(quick: Headless, open_page: Opener) -> None:
     saving = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
     page = open_page(quick, before=lambda page: page.add_init_script(saving))
-    expect(page.locator("#presets button")).to_have_count(13)
+    expect(page.locator("#presets button")).to_have_count(14)
     button = page.get_by_role("button", name="Load the model")
     expect(button).to_be_visible()
     assert page.evaluate("() => [areole.state, window.seen.progress.length]") == ["idle", 0]
