@@ -363,7 +363,7 @@ def test_axe_finds_nothing(scheme: Any, width: int, page: Page, axe_source: str)
     page.get_by_role("button", name="Stop").click()
     ask(page, "hello")
     expect(last(page)).to_have_attribute("data-state", "done")
-    for summary in page.locator("summary").all():
+    for summary in page.locator(".turn summary:visible, .tools summary:visible").all():
         summary.click()
     assert axe_faults(page, axe_source) == []
     page.get_by_role("link", name="Tools", exact=True).click()
@@ -459,6 +459,19 @@ def test_reduced_motion_is_respected(page: Page) -> None:
         )
     page.get_by_role("button", name="Stop").click()
     assert names == ["none", "breathe"]
+
+
+def test_no_request_leaves_the_origin_whatever_is_looked_at(page: Page, quick: Headless) -> None:
+    quick.requests.clear()
+    for name in page.locator("#views a").all_inner_texts():
+        page.get_by_role("navigation", name="Views").get_by_role("link", name=name).click()
+    page.get_by_role("link", name="Assistant").click()
+    ask(page, "hello")
+    expect(last(page)).to_have_attribute("data-state", "done")
+    page.reload()
+    assert "info" in settled(page)
+    assert len(quick.requests) > 20
+    assert [url for url in quick.requests if not url.startswith(quick.server.address)] == []
 
 
 def test_light_and_dark(page: Page) -> None:

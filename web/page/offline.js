@@ -120,6 +120,7 @@ async function startServiceWorker() {
   }
   try {
     const registration = await navigator.serviceWorker.register(new URL("../sw.js", import.meta.url));
+    if (!registration) throw new Error("the browser registered no service worker");
     watchForUpdate(registration);
     const worker = registration.active ?? registration.waiting ?? registration.installing;
     offline = registration.active ? "kept; works without a network" : "being stored …";

@@ -24,6 +24,7 @@ const LONG = 5;
 
 const log = byId("log");
 const empty = byId("log-empty");
+const talk = /** @type {HTMLElement} */ (log.closest(".talk"));
 const request = /** @type {HTMLTextAreaElement} */ (byId("request"));
 const fault = byId("request-error");
 const askButton = /** @type {HTMLButtonElement} */ (byId("ask"));
@@ -215,16 +216,16 @@ export function startAssistant(client) {
     await ask(text);
   }
 
-  /** Keeps the end of the page in sight for those who are there, one frame at a time. @param {() => void} change */
+  /** Keeps the end of the conversation in sight for those who are there, one frame at a time. @param {() => void} change */
   function follow(change) {
-    const root = document.documentElement;
-    const atEnd = !following && root.scrollHeight - root.clientHeight - root.scrollTop < 120;
+    const below = () => talk.getBoundingClientRect().bottom - innerHeight;
+    const atEnd = !following && Math.abs(below()) < 120;
     change();
     if (!atEnd) return;
     following = true;
     requestAnimationFrame(() => {
       following = false;
-      root.scrollTop = root.scrollHeight;
+      scrollBy(0, Math.max(below() + 8, 0));
     });
   }
 
