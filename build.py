@@ -919,6 +919,26 @@ def command_bench(args: argparse.Namespace) -> int:
     return subprocess.run(command, cwd=ROOT, env=env).returncode
 
 
+def command_fuzz(args: argparse.Namespace) -> int:
+    """Damaged archives through the parser and the sanitized core; a crash is found by its exit code."""
+    python = ensure_venv()
+    with exclusively(BUILD):
+        library = ensure_native(sanitize=True)
+    runtime = quick_output([find_cc() or "cc", "-print-file-name=libasan.so"])
+    note = BUILD / "logs" / "fuzz-case"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    env = tool_environment(native=library)
+    env.update({"LD_PRELOAD": (runtime or "").strip(), "ASAN_OPTIONS": "detect_leaks=0"})
+    env.update({"UBSAN_OPTIONS": "print_stacktrace=1"})
+    command = [str(python), str(ROOT / "tests" / "hostile" / "fuzz.py"), "--seconds", str(args.seconds)]
+    command += ["--count", str(args.count), "--core-count", str(args.core_count), "--seed", str(args.seed)]
+    code = subprocess.run([*command, "--note", str(note)], cwd=ROOT, env=env).returncode
+    if code:
+        number = note.read_text(encoding="utf-8") if note.exists() else "unknown"
+        raise BuildError(f"case {number} failed with code {code}; run it alone with: fuzz --seed {number} --count 1")
+    return 0
+
+
 def command_clean(args: argparse.Namespace) -> int:
     folders = [BUILD, *(ROOT / name for name in (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"))]
     folders += [path for path in ROOT.rglob("__pycache__") if ".git" not in path.parts]
@@ -1026,6 +1046,11 @@ def arguments() -> argparse.ArgumentParser:
         parents=[shared],
     )
     core.add_argument("--sanitize", action="store_true", help="also a native build with address and UB sanitizers")
+    fuzz = add("fuzz", command_fuzz, "damaged archives through the parser and a sanitized core", parents=[shared])
+    fuzz.add_argument("--seconds", type=float, default=60.0, metavar="N", help="stop after so long (default: 60)")
+    fuzz.add_argument("--count", type=int, default=10**9, metavar="N", help="archives (default: what time allows)")
+    fuzz.add_argument("--core-count", type=int, default=10**9, metavar="N", help="runs of the core at most")
+    fuzz.add_argument("--seed", type=int, default=0, metavar="N", help="number of the first case")
     add("wheel", command_wheel, "pack the Python package with the core inside", parents=[shared])
     add_model(add("site", command_site, "assemble the page as static files", parents=[shared]))
     clean = add("clean", command_clean, "delete what was built", parents=[shared])

@@ -189,7 +189,9 @@ static AREOLE_NOINLINE float softmax_weights(float *scores, const float *value_s
     }
     float whole = (float)v_lane0_i32(v_sum_lanes_i32(total));
     if (whole <= 16700000.0f) break;
-    limit = (float)(int32_t)(limit * (16600000.0f / whole));
+    limit = limit * (16600000.0f / whole);
+    if (!(limit >= 1.0f)) break; /* the scores are no numbers */
+    limit = (float)(int32_t)limit;
   }
   float denominator = (float)v_lane0_i32(v_sum_lanes_i32(sum)) * (1.0f / 1048576.0f);
   return biggest / limit / denominator;

@@ -69,24 +69,28 @@ void areole_unrotate(const float *x, uint32_t group, float *work, float *out) {
   }
 }
 
+/* x rounded down; what is larger than any i16, or no number, is 32768. */
+AREOLE_INLINE int32_t reach_of(float x) { return x < 32768.0f ? (int32_t)x : 32768; }
+
 /* Sums of a group from those of its halves' lanes, where a lane is four columns of every sixteen. A group of 16 has
  * no halves: the first comes with all of it, and only totals are right. */
 AREOLE_INLINE void describe_group(uint32_t sums[2][4], float sizes[2][4], uint32_t group, float factor,
                                   areole_part *part) {
   /* Every value carries the bits of the magic number; sums are taken modulo 2^32 and it comes off again. */
-  uint32_t magic = group / 4 * (uint32_t)AREOLE_MAGIC_BITS;
+  uint32_t magic = group / 4 * (uint32_t)AREOLE_MAGIC_BITS, sum = 0;
   float chunks[2];
-  part->sum = 0;
   for (int c = 0; c < 2; c++) {
     uint32_t low = sums[c][0] + sums[c][1] - magic, high = sums[c][2] + sums[c][3] - magic;
-    part->sum += (int32_t)(low + high);
+    sum += low + high;
     part->pairs[c] = (int32_t)((low & 0xffff) | high << 16);
     float left = sizes[c][0] + sizes[c][1], right = sizes[c][2] + sizes[c][3];
     chunks[c] = left > right ? left : right;
   }
+  part->sum = (int32_t)sum;
   /* Rounding adds at most a half to a value, and one more goes for the sums' own rounding. */
-  part->reach = (int32_t)((chunks[0] + chunks[1]) * factor) + (int32_t)(group / 4) + 1;
-  part->reach_of_half = (int32_t)((chunks[0] > chunks[1] ? chunks[0] : chunks[1]) * factor) + (int32_t)(group / 8) + 1;
+  float larger = chunks[0] > chunks[1] ? chunks[0] : chunks[1];
+  part->reach = reach_of((chunks[0] + chunks[1]) * factor) + (int32_t)(group / 4) + 1;
+  part->reach_of_half = reach_of(larger * factor) + (int32_t)(group / 8) + 1;
 }
 
 /* One group, quantised and laid out for codes of `width` bits; `stride` bytes between one quad and the next. */

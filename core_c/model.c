@@ -36,7 +36,11 @@ static int32_t check_geometry(const areole_geometry *g) {
   if (g->generation != 2 && g->generation != 3) return AREOLE_BAD_GEOMETRY;
   if (g->generation == 2 && g->hada_n < 16) return AREOLE_BAD_GEOMETRY;
   if (g->kv_bits != 8 && (g->kv_bits < 2 || g->kv_bits > 4)) return AREOLE_BAD_GEOMETRY;
-  if (g->engram_site_count > 16 || !(g->rope_theta > 1.0f)) return AREOLE_BAD_GEOMETRY;
+  if (g->engram_site_count > 16 || !(g->rope_theta > 1.0f && g->rope_theta <= 1e12f)) return AREOLE_BAD_GEOMETRY;
+  for (uint32_t i = 0; i < 28; i++) {
+    float level = i < 4 ? g->cb2[i] : i < 12 ? g->cb3[i - 4] : g->cb4[i - 12];
+    if (!(level >= -1.0f && level <= 1.0f)) return AREOLE_BAD_GEOMETRY;
+  }
   if (g->engram_site_count) {
     if (!g->engram_order_count || g->engram_order_count > 4 || !g->engram_slots || !g->engram_taps ||
         g->engram_taps > 16 || !g->engram_dilation || g->engram_dilation > 64 || !g->engram_tables ||

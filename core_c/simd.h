@@ -53,6 +53,7 @@ typedef int32_t vec __attribute__((vector_size(16)));
 typedef float vec_f32 __attribute__((vector_size(16)));
 typedef uint8_t vec_u8 __attribute__((vector_size(16)));
 typedef uint16_t vec_u16 __attribute__((vector_size(16)));
+typedef uint32_t vec_u32 __attribute__((vector_size(16)));
 
 AREOLE_INLINE vec v_load(const void *p) {
   vec a;
@@ -76,9 +77,10 @@ AREOLE_INLINE vec v_select(vec yes, vec no, vec mask) { return (yes & mask) | (n
 AREOLE_INLINE vec v_max(vec a, vec b) { return v_select(b, a, (vec)((vec_f32)a < (vec_f32)b)); }
 AREOLE_INLINE vec v_min(vec a, vec b) { return v_select(b, a, (vec)((vec_f32)b < (vec_f32)a)); }
 AREOLE_INLINE vec v_abs(vec a) { return a & v_splat_i32(0x7fffffff); }
-AREOLE_INLINE vec v_add_i32(vec a, vec b) { return a + b; }
-AREOLE_INLINE vec v_sub_i32(vec a, vec b) { return a - b; }
-AREOLE_INLINE vec v_shl_i32(vec a, int n) { return a << n; }
+/* Modulo 2^32, as wasm has them. */
+AREOLE_INLINE vec v_add_i32(vec a, vec b) { return (vec)((vec_u32)a + (vec_u32)b); }
+AREOLE_INLINE vec v_sub_i32(vec a, vec b) { return (vec)((vec_u32)a - (vec_u32)b); }
+AREOLE_INLINE vec v_shl_i32(vec a, int n) { return (vec)((vec_u32)a << n); }
 AREOLE_INLINE vec v_and(vec a, vec b) { return a & b; }
 AREOLE_INLINE vec v_or(vec a, vec b) { return a | b; }
 AREOLE_INLINE vec v_float(vec a) { return (vec) __builtin_convertvector(a, vec_f32); }

@@ -29,7 +29,10 @@ NATIVE_FLAGS = (
     *("-O3", "-std=c11", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"),
     *("-Wall", "-Wextra"),
 )
-SANITIZE_FLAGS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZE_FLAGS = (
+    *("-O1", "-g", "-fno-omit-frame-pointer"),
+    *("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"),
+)
 
 
 # Both instructions that the relaxed build stands on; a compiler that knows neither is of no use.

@@ -1,4 +1,4 @@
-"""Writes Needle 3 archives for tests: any geometry, random values, any width per matrix.
+"""Writes Needle 3 and Needle 2 archives for tests: any geometry, random values, any width per matrix.
 
 Written from the format's description and independent of `areole.archive`, so that the reader is not checked against
 itself. Values are random but plausible; only what a test sets by hand means anything.
@@ -24,6 +24,10 @@ SMALL: dict[str, Any] = {
     "engram_seed_heads": 0, "orders": (2, 3), "sites": (1,), "rope_theta": 10000.0,
 }  # fmt: skip
 """A geometry in which no two dimensions that could be confused are equal, except where the format ties them."""
+SMALL2: dict[str, Any] = {
+    **SMALL, "qk_dim": 6, "v_dim": 6, "sliding_window": 0, "global_mask": 0, "qkv_taps": 0,
+}  # fmt: skip
+"""The same as Needle 2 can have it."""
 
 
 @dataclass
@@ -46,6 +50,7 @@ class Plan:
     geometry: dict[str, Any]
     codebook: list[float]
     records: list[Record] = field(default_factory=list)
+    generation: int = 3
 
     def __getitem__(self, name: str) -> Record:
         return next(record for record in self.records if record.name == name)
@@ -74,15 +79,17 @@ def tokenizer_blob(
 
 def plan(
     *, heads: Sequence[int] = (2,), group: int | Callable[[str], int] = 16,
-    bits: int | Callable[[str], int] = 4, seed: int = 0, **changes: Any,
+    bits: int | Callable[[str], int] = 4, seed: int = 0, generation: int = 3, rank: int = 3, **changes: Any,
 ) -> Plan:  # fmt: skip
-    """A sound archive of the geometry SMALL with `changes`; `group` and `bits` may depend on a matrix's name."""
+    """A sound archive of the geometry SMALL or SMALL2 with `changes`; `group` and `bits` may depend on a matrix's
+    name. rank: of the conditioning."""
     rng = random.Random(seed)
-    g = {**SMALL, **changes}
+    g = {**(SMALL if generation == 3 else SMALL2), **changes}
     group_of = group if callable(group) else lambda _: group
     bits_of = bits if callable(bits) else lambda _: bits
     base_group = group_of("embedding")
-    result = Plan(g, [level for count in (4, 8, 16) for level in gaussian_levels(count, base_group)])
+    levels = [level for count in (4, 8, 16) for level in gaussian_levels(count, base_group)]
+    result = Plan(g, levels, generation=generation)
 
     def f16(name: str, *shape: int) -> None:
         values = [rng.uniform(-0.5, 0.5) for _ in range(math.prod(shape))]
@@ -125,13 +132,17 @@ def plan(
         f16(at + "post_norm", d)
         f16(at + "attn_gate", 1)
         f16(at + "pre_hada", d)
+        if generation == 2:
+            for name in ("d1", "d2", "d3"):
+                f16(at + name, n)
+            continue
         for name in ("d1", "d2", "b2", "d3", "d4"):
             f16(at + name, n)
         for name in ("w1", "w2", "w3"):
             f16(at + name + "a", a, a)
             f16(at + name + "b", b, b)
-        f16(at + "cond_v", d, 3)
-        f16(at + "cond_u", 3, n)
+        f16(at + "cond_v", d, rank)
+        f16(at + "cond_u", rank, n)
     for name in ("a_pre", "a_post", "a_res"):
         f16("mhc." + name, layers)
     f16("mhc.b_pre", layers, lanes)
@@ -140,7 +151,7 @@ def plan(
     cq("mhc.phi_pre", layers * lanes, lanes * d)
     cq("mhc.phi_post", layers * lanes, lanes * d)
     cq("mhc.phi_res", layers * lanes * lanes, lanes * d)
-    for name in ("hada_p1", "hada_p2"):
+    for name in ("hada_p1", "hada_p2") if generation == 3 else ():
         order = list(range(n))
         rng.shuffle(order)
         result.records.append(Record(name, F32, (n,), struct.pack(f"<{n}f", *order)))
@@ -156,6 +167,11 @@ def plan(
     for code in heads:
         at = f"heads.{ {1: 'embedding', 2: 'confidence', 3: 'router'}.get(code, 'unknown') }."
         probes, queries, outputs = 2 + code, 1 + code, {2: 1, 3: 3}.get(code, 9)
+        if generation == 2:
+            f16(at + "probes", probes, d)
+            f16(at + "proj", outputs, probes * d)
+            f16(at + "bias", outputs)
+            continue
         cq(at + "probes", (layers + 1) * probes, d)
         f16(at + "gain", layers + 1, probes)
         cq(at + "query", queries, d)
@@ -173,18 +189,24 @@ def assemble(parts: Plan) -> bytes:
     g = parts.geometry
     orders = [*g["orders"], 0, 0, 0, 0][:4]
     sites = [*g["sites"], *[0] * 16][:16]
-    header = struct.pack(
-        "<48If", 0x05E12A84, len(parts.records), len(parts.codebook), g["kv_window"], g["kv_bits"], g["vocab"],
-        g["out_vocab"], g["d_model"], g["heads"], g["kv_heads"], g["layers"], g["qk_dim"], g["v_dim"], g["max_seq"],
-        g["hada_n"], g["lanes"], g["sliding_window"], g["global_mask"] & 0xFFFFFFFF, g["global_mask"] >> 32,
-        g["qkv_taps"], g["engram_slots"], g["engram_sub_dim"], g["engram_tables"], g["engram_taps"],
-        g["engram_dilation"], g["engram_seed_heads"], len(g["orders"]), *orders, len(g["sites"]), *sites,
-        g["rope_theta"],
-    )  # fmt: skip
+    engrams = ("engram_slots", "engram_sub_dim", "engram_tables", "engram_taps", "engram_dilation")
+    start = [len(parts.records), len(parts.codebook), g["kv_window"], g["kv_bits"], g["vocab"]]
+    if parts.generation == 2:
+        middle = [g[name] for name in ("d_model", "heads", "kv_heads", "layers", "qk_dim")]
+        middle += [g[name] for name in ("max_seq", "hada_n", "lanes")]
+        words = [0x05E12A83, *start, *middle, *(g[name] for name in engrams), len(g["orders"]), *orders]
+        words += [len(g["sites"]), *sites[:4]]
+    else:
+        middle = [g[name] for name in ("out_vocab", "d_model", "heads", "kv_heads", "layers", "qk_dim", "v_dim")]
+        middle += [g[name] for name in ("max_seq", "hada_n", "lanes", "sliding_window")]
+        middle += [g["global_mask"] & 0xFFFFFFFF, g["global_mask"] >> 32, g["qkv_taps"]]
+        words = [0x05E12A84, *start, *middle, *(g[name] for name in engrams), g["engram_seed_heads"]]
+        words += [len(g["orders"]), *orders, len(g["sites"]), *sites]
+    header = struct.pack(f"<{len(words)}If", *words, g["rope_theta"])
     header += struct.pack(f"<{len(parts.codebook)}f", *parts.codebook)
     at = len(header) + 44 * len(parts.records)
     directory, body = bytearray(), bytearray()
-    start = at
+    first = at
     for record in parts.records:
         record.offset = -(-at // 64) * 64
         body += bytes(record.offset - at) + record.blob
@@ -194,7 +216,7 @@ def assemble(parts: Plan) -> bytes:
             "<BBHIIIIQQII", record.dtype, len(record.shape), 0, *dims, record.offset, len(record.blob), record.group,
             record.bits,
         )  # fmt: skip
-    if len(header) + len(directory) != start:
+    if len(header) + len(directory) != first:
         raise ValueError("the directory's length does not agree with the offsets")
     return bytes(header + directory + body)
 

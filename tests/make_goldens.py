@@ -1,17 +1,22 @@
 """Makes goldens in tests/data from the reference package; see reference.py for the environments it runs in.
 
-PYTHONPATH=tests:pyshim python tests/make_goldens.py ladder needle3.cact
+    PYTHONPATH=tests:pyshim python tests/make_goldens.py ladder needle3.cact
+    PYTHONPATH=tests:pyshim python tests/make_goldens.py pack
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
 
+import int_weights
 import numpy as np
 import reference
 from needle.model import architecture as arch
+
+from areole.header import Geometry
 
 DATA = Path(__file__).parent / "data"
 
@@ -35,5 +40,35 @@ def ladder(weights: str) -> None:
     np.savez_compressed(DATA / "ladder.npz", **out)
 
 
+def pack() -> None:
+    """pack.json: hashes of what the reference exports of int_weights.py, and of its rungs, for its own generation."""
+    generation = reference.GENERATION
+    g, arrays = int_weights.GEOMETRY[generation], int_weights.weights(generation)
+    tokenizer = arrays["tokenizer"].tobytes()
+    model = reference.Reference.of(reference_geometry(g), [*list(arrays.values())[:-1], tokenizer])
+    found: dict[str, object] = {}
+    for bits, name in (4, "4"), *(((2, "2"), (3, "3"), (1.58, "5")) if generation == 2 else ()):
+        found[name] = hashlib.sha256(model.exported(tokenizer, 64, bits)).hexdigest()
+    if generation == 3:
+        for depth in range(2, g.layers):
+            found[f"depth {depth}"] = hashlib.sha256(model.at_depth(depth).exported(tokenizer, 64)).hexdigest()
+    path = DATA / "pack.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path.write_text(json.dumps({**known, str(generation): found}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def reference_geometry(g: Geometry) -> dict[str, object]:
+    """A geometry as the reference's reader names it."""
+    names = {
+        "vocab_size": "vocab", "out_vocab": "out_vocab", "d_model": "d_model", "num_heads": "heads",
+        "num_kv_heads": "kv_heads", "num_layers": "layers", "qk_head_dim": "qk_dim", "v_head_dim": "v_dim",
+        "head_dim": "qk_dim", "max_seq_len": "max_seq", "mhc_lanes": "lanes", "sliding_window": "sliding_window",
+        "qkv_conv_taps": "qkv_taps", "engram_slots": "engram_slots", "num_engram_tables": "engram_tables",
+        "engram_seed_heads": "engram_seed_heads", "global_layers": "global_layers", "engram_orders": "engram_orders",
+        "engram_layers": "engram_sites", "rope_theta": "rope_theta", "kv_window": "kv_window", "kv_bits": "kv_bits",
+    }  # fmt: skip
+    return {theirs: getattr(g, ours) for theirs, ours in names.items()}
+
+
 if __name__ == "__main__":
-    {"ladder": ladder}[sys.argv[1]](*sys.argv[2:])
+    {"ladder": ladder, "pack": pack}[sys.argv[1]](*sys.argv[2:])

@@ -33,7 +33,7 @@ def config_of(g: dict[str, Any], **more: Any) -> arch.TransformerConfig:
         num_layers=g["num_layers"], max_seq_len=g["max_seq_len"], rope_theta=g["rope_theta"], dtype="float32",
         flash=False, remat=False, mhc_lanes=g["mhc_lanes"], engram_orders=orders, engram_slots=g["engram_slots"],
         engram_heads=g["num_engram_tables"] // len(orders) if orders else 0, engram_layers=g["engram_layers"],
-        kv_bits=g["kv_bits"],
+        kv_bits=g["kv_bits"], kv_window=g["kv_window"],
     )  # fmt: skip
     if GENERATION == 3:
         common |= dict(
@@ -54,7 +54,29 @@ class Reference:
             path = Path(folder, "archive.cact")
             path.write_bytes(archive)
             g, tensors = export.read_export(str(path))
-        self.geometry = g = dict(g)
+        self._build(dict(g), tensors)
+
+    @classmethod
+    def of(cls, geometry: dict[str, Any], tensors: list[Any]) -> Reference:
+        """A model of dense tensors in the archive's order."""
+        out = object.__new__(cls)
+        out._build(geometry, tensors)
+        return out
+
+    def exported(self, tokenizer: bytes, group: int, bits: float = 4) -> bytes:
+        """The archive that the reference writes."""
+        export._tokenizer_blob = lambda _: tokenizer
+        vocab = type("Tokenizer", (), {"vocab_size": self.config.vocab_size})()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "archive.cact")
+            export.write_export(
+                self.params, self.config, str(path), bits=bits, group=group, kv_window=self.config.kv_window,
+                tokenizer=tokenizer if GENERATION == 3 else vocab,
+            )  # fmt: skip
+            return path.read_bytes()
+
+    def _build(self, g: dict[str, Any], tensors: list[Any]) -> None:
+        self.geometry = g
         layers, d = g["num_layers"], g["d_model"]
         it = iter(tensors)
         params: dict[str, Any] = {"embedding": {"embedding": next(it)}}

@@ -68,10 +68,6 @@ def _parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         command.add_argument("--depth", type=int, metavar="N", help="run N of the model's blocks (default: all)")
 
-    inspect = commands.add_parser("inspect", help="what is in an archive", epilog=EXIT_CODES)
-    inspect.add_argument("file", metavar="FILE")
-    inspect.add_argument("--json", action="store_true", help="print one JSON object")
-    inspect.set_defaults(run=_inspect)
     add_commands(commands, EXIT_CODES)
     return parser
 
@@ -112,29 +108,6 @@ def _embed(args: argparse.Namespace) -> int:
     with Model.load(find_model(args.model), load_core(args.core), depth=args.depth) as model:
         print(json.dumps(embed(model, args.text)))
     return OK
-
-
-def _inspect(args: argparse.Namespace) -> int:
-    from .archive import parse
-
-    description = parse(_read_bytes(args.file), Path(args.file).name).describe()
-    if args.json:
-        print(json.dumps(description, ensure_ascii=False))
-        return OK
-    for key, value in description.items():
-        if isinstance(value, dict):
-            print(f"{key}:")
-            for name, item in value.items():
-                print(f"  {name:18} {_plain(item)}")
-        else:
-            print(f"{key:20} {_plain(value)}")
-    return OK
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, list):
-        return " ".join(map(str, value)) or "none"
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def find_model(named: str | None = None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import subprocess
@@ -246,3 +247,83 @@ def test_slice_writes_the_shorter_archive(tiny_path: Path, tmp_path: Path, capsy
     assert "2 to 5" in capsys.readouterr().err
     assert cli.main(["slice", str(out), "--depth", "2", "--out", str(tmp_path / "no" / "folder")]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["short.cact"]
+
+
+def test_inspect_lists_tensors(tiny_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", str(tiny_path), "--tensors"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("tensors:")
+    assert len(lines) - at - 1 == len(parse(tiny_path.read_bytes()).tensors)
+    assert lines[at + 1].split()[:5] == ["embedding", "cq4", "300", "x", "192"]
+
+
+def test_inspect_json_has_every_tensor(tiny_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", str(tiny_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    archive = parse(tiny_path.read_bytes())
+    assert [row["name"] for row in found["tensors"]] == [tensor.name for tensor in archive.tensors]
+    rows = {row["name"]: row for row in found["tensors"]}
+    taps = list(archive.dense("layers.1.q_taps"))
+    assert rows["layers.1.q_taps"]["values"]["max"] == float(f"{max(taps):.6g}")
+    assert rows["embedding"]["norms"]["zero"] == 0 and rows["embedding"]["width"] == 4
+    assert found["tokenizer"]["kinds"] == {"normal": 28, "unknown": 1, "control": 3, "marker": 12, "byte": 256}
+    assert found["head_outputs"] == {"embedding": 128, "confidence": 1} and len(found["sha256"]) == 64
+
+
+def test_inspect_draws(tiny_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "plot.svg"
+    assert cli.main(["inspect", str(tiny_path), "--plot", str(out)]) == 0
+    assert b"<svg" in out.read_bytes()[:1000]
+
+
+def test_verify(tiny_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tiny_path.read_bytes()
+    found = hashlib.sha256(data).hexdigest()
+    assert cli.main(["verify", str(tiny_path), "--sha256", found.upper()]) == 0
+    assert capsys.readouterr().out == f"{tiny_path}: sound, 170 tensors, {len(data):,} bytes, sha256 {found}\n"
+    assert cli.main(["verify", str(tiny_path), "--sha256", "0" * 64]) == 2
+    damaged = tmp_path / "damaged.cact"
+    damaged.write_bytes(data[:-1])
+    assert cli.main(["verify", str(damaged)]) == 2
+    assert "[archive_truncated]" in capsys.readouterr().err
+
+
+def test_diff(tiny_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = parse(tiny_path.read_bytes())
+    assert cli.main(["diff", str(tiny_path), str(tiny_path)]) == 0
+    assert capsys.readouterr().out == "the same in all\n"
+    data = bytearray(tiny_path.read_bytes())
+    matrix, dense = archive.by_name["layers.0.k_proj"], archive.by_name["final_norm"]
+    data[matrix.offset] ^= 0b11
+    data[matrix.offset + archive.packed_bytes(matrix)] ^= 1
+    data[dense.offset + 2] ^= 1
+    other = tmp_path / "other.cact"
+    other.write_bytes(data)
+    assert cli.main(["diff", str(tiny_path), str(other)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("layers.0.k_proj: codes 1, norms 1, greatest ")
+    assert lines[1].startswith("final_norm: values 1, greatest ") and lines[2:] == ["168 tensors are the same"]
+    short = tmp_path / "short.cact"
+    assert cli.main(["slice", str(tiny_path), "--depth", "4", "--out", str(short)]) == 0
+    capsys.readouterr()
+    assert cli.main(["diff", str(tiny_path), str(short), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["geometry"]["layers"] == [5, 4] and not found["same"]
+    assert all(name.startswith("layers.4.") for name in found["only_in_a"]) and len(found["only_in_a"]) == 27
+    assert "heads.confidence.gain" in found["stored"]
+
+
+def test_dequantize_and_pack(tiny_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("safetensors")
+    dense, again = tmp_path / "dense.safetensors", tmp_path / "again.cact"
+    assert cli.main(["dequantize", str(tiny_path), "--out", str(dense)]) == 0
+    assert cli.main(["pack", str(dense), "--out", str(again), "--as-stored", "--bits-for", "layers.0.*=ternary"]) == 0
+    one, other = parse(tiny_path.read_bytes()), parse(again.read_bytes())
+    assert one.geometry == other.geometry and one.tokenizer_blob == other.tokenizer_blob
+    changed = [t.name for t in one.tensors if other.by_name[t.name].bits != t.bits]
+    assert changed and all(name.startswith("layers.0.") for name in changed)
+    assert cli.main(["pack", str(tiny_path), "--out", str(again)]) == 2
+    assert "as safetensors" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["pack", str(dense), "--out", str(again), "--bits", "6"])
