@@ -31,6 +31,7 @@ from .postprocess import Draft, Reason, choices_of
 from .prefixes import PrefixCache
 from .prompt import Segment, prefix_segments, render_tools, system_line, tool_result, tool_turn, user_turn
 from .results import MAX_TURNS, Result, RunResult
+from .retrieval import MOST, can_retrieve, chosen, subset
 from .sharing import LONG_CONVERSATION, dated_facts, shared_model, warn_long_conversation
 from .sorting import sorts
 from .waiting import AsyncStream, Pieces
@@ -144,6 +145,8 @@ class Needle:
     forgeable: let marker strings in tools, system text and requests act as markers, as the official engine does. They
     then can pretend to be earlier turns, so leave it off for text that others wrote. None: as the contract has it.
     lookahead: run tokens that are likely to come in batches; answers are the same, see lookahead.py.
+    retrieve: with more than five tools and a model that has an embedding head, show the model only the five that are
+    nearest to a conversation's first request, see retrieval.py; `shown` tells which. Other models see all tools.
     stateless: answer each request in a conversation of its own. auto_date: put the local date and time before the
     system's facts, unless they have one.
     """
@@ -164,6 +167,7 @@ class Needle:
         capitals: bool = True,
         forgeable: bool | None = None,
         lookahead: bool = True,
+        retrieve: bool = True,
         stateless: bool = False,
         auto_date: bool = False,
     ) -> None:
@@ -188,7 +192,7 @@ class Needle:
         self._options: dict[str, object] = {
             "strict": strict, "max_tokens": max_tokens, "kv_window": kv_window, "depth": depth, "contract": contract,
             "gates": gates, "explain": explain, "capitals": capitals, "forgeable": forgeable,
-            "lookahead": lookahead,
+            "lookahead": lookahead, "retrieve": retrieve,
         }  # fmt: skip
         self.contract = _chosen(DEFAULT if contract is None else contract, gates, capitals)
         forgeable = self.contract.forgeable if forgeable is None else forgeable
@@ -209,10 +213,18 @@ class Needle:
         self._parser = CallParser(rendered.declared)
         self._choices = choices_of(rendered.declared)
         self._sorts = self.contract.sorting and sorts(rendered.declared)
+        self._retrieves = retrieve and len(rendered.declared) > MOST and can_retrieve(model)
+        self._near: Needle | None = None  # the conversation with the tools that were retrieved
+        self._shown: tuple[int, ...] = ()
+        limit = model.geometry.max_seq if max_tokens is None else max_tokens
+        if self._retrieves:
+            self.prefix_tokens = 0  # as long as nothing was asked
+            if self.contract.grammar:
+                self._grammar("auto")  # refuses what cannot be enforced
+            return
         tokenizer = model.tokenizer
         prefix = [tokenizer.bos, *tokenizer.encode_segments(prefix_segments(system, rendered, forgeable=forgeable))]
         self.prefix_tokens = len(prefix)
-        limit = model.geometry.max_seq if max_tokens is None else max_tokens
         if self.prefix_tokens >= limit:
             raise ContextFullError(
                 "context_full",
@@ -243,7 +255,15 @@ class Needle:
     @property
     def prefix_seconds(self) -> float:
         """What it took to feed the prefix; nothing if it was still known from before (`prefix_cached`)."""
+        if self._near is not None:
+            return self._near.prefix_seconds
         return self._conversation.prefill_s if self._conversation is not None else 0.0
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Names of the tools that the model sees: all, or those that were retrieved for this conversation."""
+        places = self._shown if self._retrieves else range(len(self.tools))
+        return tuple(self.tools[place].name for place in places)
 
     def complete(self, text: str, max_new_tokens: int = 512) -> dict[str, object]:
         """The answer to a request in the official engine's shape; see `answer` for the rest of what is known.
@@ -365,11 +385,15 @@ class Needle:
         conversation = self._conversation
         mark = conversation.mark() if conversation is not None else None
         before = self._stateless, self._pending, self._requests, self._earlier, self._last_request
-        self._stateless = True
+        near, shown = self._near, self._shown
+        self._stateless, self._near = True, None
         try:
             yield self
         finally:
             self._stateless, self._pending, self._requests, self._earlier, self._last_request = before
+            if self._near is not None:
+                self._near.close()
+            self._near, self._shown = near, shown
             if conversation is not None and mark is not None and not self._closed:
                 conversation.back(mark)
 
@@ -391,6 +415,9 @@ class Needle:
         ContextFullError if they do not fit; nothing has changed then.
         """
         self._check_open()
+        if self._retrieves and turns:
+            first_said = next((one.said for one in turns if not one.is_result), "")
+            return self._nearest(first_said).replay(turns)
         if self._conversation is None or not turns:
             return 0
         first = self._conversation.turns == 0
@@ -454,6 +481,11 @@ class Needle:
         _need_text(text, "request")
         if self._stateless and not goes_on:
             self.reset()
+        if self._retrieves:
+            near = self._nearest(text, tool_choice)
+            return near._stream(
+                text, max_new_tokens, probabilities=probabilities, goes_on=True, tool_choice=tool_choice
+            )
         if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int):
             raise RequestError(
                 "request_option", f"max_new_tokens is {max_new_tokens!r}; needed a whole number.",
@@ -478,6 +510,14 @@ class Needle:
             warn_long_conversation()
         return Stream(self._run(turn, text, is_result, constraint), turn)
 
+    def _nearest(self, text: str, tool_choice: str = "auto") -> Needle:
+        """The conversation over the tools nearest to its first request; one that has begun goes on."""
+        if self._near is None:
+            self._shown = chosen(self._model, self.tools, text, tool_choice)
+            self._near = self.sibling(subset(self.declared, self._shown))
+            self.prefix_tokens, self.prefix_cached = self._near.prefix_tokens, self._near.prefix_cached
+        return self._near
+
     def embed(self, text: str) -> list[float]:
         """The confidence head's pooled cells over a text, at unit length: a vector to compare texts by.
 
@@ -496,6 +536,9 @@ class Needle:
     def reset(self) -> None:
         """Forgets the conversation, not the tools."""
         self._check_open()
+        if self._near is not None:
+            self._near.close()
+            self._near, self._shown = None, ()
         if self._conversation is not None:
             self._conversation.reset()
         self._pending = self._warned = False
@@ -505,6 +548,8 @@ class Needle:
     def close(self) -> None:
         """Gives the session's memory back; the model stays the caller's. Closing twice is allowed."""
         self._closed = True
+        if self._near is not None:
+            self._near.close()
         if self._conversation is not None:
             self._conversation.session.close()
 

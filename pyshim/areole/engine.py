@@ -369,6 +369,8 @@ class Conversation:
         in a session of the same sizes, which saves feeding it again."""
         self.session, self.tokenizer = session, tokenizer
         self.think, self.end_think = tokenizer.marker("<think>"), tokenizer.marker("</think>")
+        # Where the tokenizer puts a space before a text, what the model says begins with it.
+        self._before_thinking = tokenizer.encode("<think>")[:-1]
         self.begin_call, self.end_call = tokenizer.marker("<tool_call>"), tokenizer.marker("</tool_call>")
         self._end_turn = tokenizer.marker("<|im_end|>")
         self.special = frozenset({*tokenizer.markers.values(), tokenizer.pad, tokenizer.bos, tokenizer.eos})
@@ -431,9 +433,10 @@ class Conversation:
         self._need_idle()
         if self._lost:
             raise RequestError("request_option", "The conversation could not be brought back after an error; reset it.")
-        ids = self.tokenizer.encode_segments(segments)
+        ids = self.tokenizer.encode_segments(segments, goes_on=True)
         if self.turns:
             ids.insert(0, self._end_turn)
+        ids += self._before_thinking
         needed = len(ids) + max_new_tokens
         if needed > self.available:
             raise ContextFullError(
@@ -455,7 +458,7 @@ class Conversation:
             if self.turns or place:
                 ids.append(self._end_turn)
             # Two calls, not one: what the model says begins with a token of its own.
-            ids += self.tokenizer.encode_segments(said)
+            ids += self.tokenizer.encode_segments(said, goes_on=True)
             ids += self.tokenizer.encode_segments(answered)
         if len(ids) > self.available:
             raise ContextFullError(

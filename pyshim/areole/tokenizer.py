@@ -173,13 +173,16 @@ class Tokenizer:
         """
         return self.encode_segments([(text, markers)], surrogates=surrogates)
 
-    def encode_segments(self, segments: Sequence[tuple[str, bool]], *, surrogates: Surrogates = "replace") -> list[int]:
-        """Ids of the joined texts of (text, trusted) segments.
+    def encode_segments(
+        self, segments: Sequence[tuple[str, bool]], *, surrogates: Surrogates = "replace", goes_on: bool = False
+    ) -> list[int]:
+        """Ids of the joined texts of (text, trusted) segments. goes_on: they follow other text, so a tokenizer that
+        puts a space before a text does not do it here.
 
         Merges run across borders as in one text. A marker is recognised only where all of it lies in trusted text, and
         no special piece is ever made from a character of untrusted text.
         """
-        runs = self._runs(segments, surrogates)
+        runs = self._runs(segments, surrogates, goes_on)
         ids: list[int] = []
         plain: list[tuple[str, bool]] = []
         for text, trusted in runs:
@@ -225,7 +228,9 @@ class Tokenizer:
         splits = ((surface[:cut], surface[cut:]) for cut in range(1, len(surface)))
         return any(all(len(part) == 1 or part in self._ids for part in split) for split in splits)
 
-    def _runs(self, segments: Sequence[tuple[str, bool]], surrogates: Surrogates) -> list[tuple[str, bool]]:
+    def _runs(
+        self, segments: Sequence[tuple[str, bool]], surrogates: Surrogates, goes_on: bool
+    ) -> list[tuple[str, bool]]:
         """The segments as well-formed text with neighbours of equal trust joined, spaces marked, prefix added."""
         runs: list[tuple[str, bool]] = []
         for text, trusted in segments:
@@ -241,7 +246,7 @@ class Tokenizer:
             else:
                 runs.append((text, trusted))
         runs = [(self._well_formed(text, surrogates).replace(" ", SPACE), trusted) for text, trusted in runs]
-        if runs and self.vocabulary.add_dummy_prefix:
+        if runs and self.vocabulary.add_dummy_prefix and not goes_on:
             runs[0] = (SPACE + runs[0][0], runs[0][1])
         return runs
 

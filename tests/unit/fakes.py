@@ -173,6 +173,8 @@ class FakeCore:
 
 
 class FakeArchive:
+    heads = ((2, "confidence"),)
+
     def describe(self) -> dict[str, object]:
         return {"name": "scripted"}
 
