@@ -318,7 +318,8 @@ class _Completion:
         answer = self._outcome.answer
         if answer is None:
             return {"type": "respond", "success": True, "reasoning": NOT_RUN, "suppressed_calls": []}
-        return {key: value for key, value in answer.envelope.items() if key != "function_calls"}
+        told = {key: value for key, value in answer.envelope.items() if key not in ("function_calls", "areole")}
+        return {**told, **answer.envelope.get("areole", {})}  # type: ignore[dict-item]
 
     def _usage(self) -> Json:
         outcome, needle = self._outcome, self._request.needle

@@ -501,3 +501,10 @@ def test_under_await() -> None:
         assert model.sessions[0].closed
 
     asyncio.run(main())
+
+
+def test_reasons_lie_beside_the_other_extras() -> None:
+    needle = raw(FakeModel(CALL), TOOLS, explain=True)
+    message = ask(needle, messages=[USER], tools=TOOLS)["choices"][0]["message"]
+    assert message["areole"]["contract"] == "raw" and message["areole"]["reasons"] == []
+    assert message["areole"]["reasoning"] == "city" and "areole" not in message["areole"]
