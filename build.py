@@ -55,6 +55,7 @@ MIN_PYTHON = (3, 11)
 PYODIDE = "314.0.7"
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 SITE_PACKAGES = (f"pyodide@{PYODIDE}",)
+SNAPSHOT = "python.snapshot"
 DEV_PACKAGES = (
     *("axe-core@4.14.1", "eslint@9.39.5", "@eslint/js@9.39.5", "globals@16.3.0", "typescript@5.9.3"),
     "vite@7.3.8",  # builds an example
@@ -735,6 +736,20 @@ def ensure_wheel() -> Path:
 WEB_SUFFIXES = (".html", ".js", ".css", ".json", ".svg", ".png", ".ico", ".webmanifest")
 
 
+def ensure_snapshot(wheel: Path) -> Path:
+    """build/snapshot/python.snapshot: the memory of a Pyodide that has imported the package; see web/snapshot.mjs."""
+    script, pyodide = WEB / "snapshot.mjs", ensure_npm(SITE_PACKAGES) / "pyodide"
+    output = BUILD / "snapshot" / SNAPSHOT
+    key = digest([script, wheel], {"pyodide": PYODIDE})
+    if not is_fresh("snapshot", key, [output]):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with step("importing the package into a Python for the browser"):
+            ensure_node()
+            run(["node", str(script), str(pyodide), str(wheel), str(output)], "node")
+        mark_fresh("snapshot", key)
+    return output
+
+
 def site_files(model: Path) -> dict[str, Path]:
     """Path in the site -> file on this machine."""
     page = [path for path in WEB.rglob("*") if path.suffix in WEB_SUFFIXES]
@@ -744,6 +759,7 @@ def site_files(model: Path) -> dict[str, Path]:
     files.update({f"core/areole-{flavor}.wasm": ensure_core(flavor) for flavor in toolchain.FLAVORS})
     wheel = ensure_wheel()
     files[f"py/{wheel.name}"] = wheel
+    files[f"py/{SNAPSHOT}"] = ensure_snapshot(wheel)
     pyodide = ensure_npm(SITE_PACKAGES) / "pyodide"
     files.update({f"pyodide/{name}": pyodide / name for name in PYODIDE_FILES})
     files[f"model/{model.name}"] = model
@@ -761,7 +777,8 @@ def site_manifest(files: Mapping[str, Path], model: Path) -> dict[str, Any]:
         "version": project()["version"],
         "model": {"url": url, **listed[url], "name": model.name},
         "core": {flavor: f"core/areole-{flavor}.wasm" for flavor in toolchain.FLAVORS},
-        "wheel": next(name for name in files if name.startswith("py/")),
+        "wheel": next(name for name in files if name.startswith("py/") and name.endswith(".whl")),
+        "snapshot": next((name for name in files if name.endswith(f"/{SNAPSHOT}")), None),
         "pyodide": "pyodide/",
         "pyodide_version": PYODIDE,
         "files": listed,

@@ -14,6 +14,7 @@ import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } f
  * @property {{url: string, bytes: number, sha256: string, name: string}} model
  * @property {{relaxed: string, simd128: string}} core
  * @property {string} wheel
+ * @property {string | null} [snapshot] Python's memory with the wheel imported, gzipped
  * @property {string} pyodide folder, ends in a slash
  * @property {Record<string, {bytes: number, sha256: string}>} files
  *
@@ -156,7 +157,9 @@ export async function boot(options, post) {
 
   const pyodidePaths = PYODIDE_FILES.map((file) => site.pyodide + file);
   const modelPath = options.model ?? site.model.url;
-  const sizes = new Map([site.core[core], site.wheel, ...pyodidePaths].map((path) => [path, site.files[path]?.bytes ?? 0]));
+  const snapshotPath = site.snapshot && typeof DecompressionStream === "function" ? [site.snapshot] : [];
+  const paths = [site.core[core], site.wheel, ...snapshotPath, ...pyodidePaths];
+  const sizes = new Map(paths.map((path) => [path, site.files[path]?.bytes ?? 0]));
   sizes.set(modelPath, options.model ? 0 : site.model.bytes);
   const progress = new Progress(sizes, post);
   const modelURL = new URL(modelPath, options.base);
@@ -218,18 +221,35 @@ export async function boot(options, post) {
     return { ...guarded, address, ...filled };
   };
 
+  /** @param {string} path */
+  const fetchPart = (path) =>
+    fetchBytes(new URL(path, options.base), site.files[path] ?? {}, { ...fetching, onBytes: (n) => progress.add(path, n) });
+
+  /** Python's memory as it was after importing the package, or undefined: then it starts from nothing. */
+  const readSnapshot = async () => {
+    const [path] = snapshotPath;
+    if (path === undefined) return undefined;
+    try {
+      return await gunzip(await fetchPart(path));
+    } catch {
+      return undefined; // the weights fail the same way where it is the network, and say so
+    } finally {
+      progress.done(path);
+    }
+  };
+
   const python = async () => {
-    const pyodide = await startPyodide(options.base, site, progress);
+    const wheel = fetchPart(site.wheel);
+    wheel.catch(() => {}); // it is awaited below
+    const snapshot = await readSnapshot();
+    const started = snapshot && (await startPyodide(options.base, site, progress, snapshot).catch(() => undefined));
+    const pyodide = started ?? (await startPyodide(options.base, site, progress));
     if (options.trace) pyodide._module.enable_pyproxy_allocation_tracing();
-    const wheel = await fetchBytes(new URL(site.wheel, options.base), site.files[site.wheel] ?? {}, {
-      ...fetching,
-      onBytes: (n) => progress.add(site.wheel, n),
-    });
-    pyodide.unpackArchive(wheel, "wheel");
+    pyodide.unpackArchive(await wheel, "wheel");
     const module = pyodide.pyimport("areole.bridge");
     waiting.delete("Pyodide");
     seconds.python = since(began);
-    return { pyodide, module };
+    return { pyodide, module, snapshot: started !== undefined };
   };
 
   const watch = stallWatch(progress, options.stallSeconds ?? STALL_SECONDS, waiting);
@@ -242,7 +262,7 @@ export async function boot(options, post) {
   } finally {
     watch.stop();
   }
-  const [{ exports, memory, address, nbytes, trapped, ...loaded }, { pyodide, module }] = parts;
+  const [{ exports, memory, address, nbytes, trapped, ...loaded }, { pyodide, module, snapshot }] = parts;
   if (loaded.verified === "later" && expected.sha256) {
     progress.enter("verify", modelPath);
     checkHashInPython(pyodide, memory, address, nbytes, expected.sha256, modelURL);
@@ -266,6 +286,7 @@ export async function boot(options, post) {
     version: site.version,
     core,
     pyodide: pyodide.version,
+    snapshot,
     model: { name, bytes: nbytes, verified: loaded.verified, sha256: options.model ? null : site.model.sha256 },
     kept: loaded.kept,
     downloadBytes: progress.total,
@@ -274,6 +295,12 @@ export async function boot(options, post) {
   };
   progress.enter("ready", modelPath);
   return { bridge, pyodide, info, memory, trapped };
+}
+
+/** @param {Uint8Array<ArrayBuffer>} bytes */
+async function gunzip(bytes) {
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(plain).arrayBuffer());
 }
 
 /** @param {number} began */
@@ -355,8 +382,9 @@ async function startCore(bytes, path) {
  * @param {string} base
  * @param {Site} site
  * @param {Progress} progress
+ * @param {Uint8Array} [snapshot] memory to begin with
  */
-async function startPyodide(base, site, progress) {
+async function startPyodide(base, site, progress, snapshot) {
   const folder = new URL(site.pyodide, base).href;
   const original = globalThis.fetch;
   /** @type {(error: unknown) => void} */
@@ -382,7 +410,7 @@ async function startPyodide(base, site, progress) {
     const start = async () => {
       const { loadPyodide } = await import(new URL("pyodide.mjs", folder).href);
       progress.done(`${site.pyodide}pyodide.mjs`);
-      return loadPyodide({ indexURL: folder, packages: [] });
+      return loadPyodide({ indexURL: folder, packages: [], ...(snapshot ? { _loadSnapshot: snapshot } : {}) });
     };
     const pyodide = await Promise.race([start(), failed]);
     for (const file of PYODIDE_FILES) progress.done(site.pyodide + file);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import struct
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from pages import Opener, settled
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from servers import swapping
 
 from headless import Headless, HeadlessError
@@ -53,6 +54,30 @@ def test_loads_clean_small_and_checked(real: Headless) -> None:
     assert real.info["flavor"] == real.info["core"] == "relaxed"
     assert real.info["crossOriginIsolated"] is False
     assert real.call("stats")["coreBytes"] <= 64 * 2**20
+
+
+@pytest.mark.parametrize("damage", ["lost", "damaged", "unusable"])
+def test_without_python_s_memory_it_starts_all_the_same(damage: str, real: Headless, open_page: Opener) -> None:
+    assert real.info["snapshot"] is True
+    site = json.loads((real.site / "site.json").read_text(encoding="utf-8"))
+
+    def spoil(page: Page) -> None:
+        if damage == "lost":
+            page.route("**/python.snapshot", lambda route: route.fulfill(status=404))
+        elif damage == "damaged":
+            page.route("**/python.snapshot", lambda route: route.fulfill(body=b"not a snapshot"))
+        else:
+            site["files"].pop(site["snapshot"])  # nothing says what it should be
+            page.route("**/site.json", lambda route: route.fulfill(json=site))
+            page.route("**/python.snapshot", lambda route: route.fulfill(body=gzip.compress(bytes(1 << 20))))
+
+    page = open_page(real, before=spoil)
+    info = settled(page)["info"]
+    assert info["snapshot"] is False and info["pyodide"] == real.info["pyodide"]
+    answer = page.evaluate(
+        "async () => { await areole.declare([{ name: 'note' }]); return areole.complete('note this'); }"
+    )
+    assert answer["result"]["success"] is True
 
 
 def test_a_preset_is_answered_in_the_page(real: Headless, presets: dict[str, dict[str, Any]]) -> None:

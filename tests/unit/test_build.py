@@ -437,7 +437,7 @@ def test_site_manifest_lists_every_file(workshop: Path, monkeypatch: pytest.Monk
         "sha256": hashlib.sha256(b"weights").hexdigest(),
         "name": "own.cact",
     }
-    assert manifest["wheel"] == "py/areole-1.2.3-py3-none-any.whl"
+    assert manifest["wheel"] == "py/areole-1.2.3-py3-none-any.whl" and manifest["snapshot"] is None
     assert manifest["core"] == {"relaxed": "core/areole-relaxed.wasm", "simd128": "core/areole-simd128.wasm"}
     assert manifest["pyodide"] == "pyodide/"
 
