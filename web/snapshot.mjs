@@ -14,7 +14,12 @@ import importlib, pkgutil
 import areole
 for found in pkgutil.walk_packages(areole.__path__, "areole."):
     if found.name not in LEFT_OUT:
-        importlib.import_module(found.name)
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            if (error.name or "areole").partition(".")[0] == "areole":
+                raise
+            # It stands on a library that only the command line's tools need.
 `;
 /** What a tab has no use for: the command line, and the cores that other hosts run. */
 const LEFT_OUT = ["areole.cli", "areole.__main__", "areole.core.native", "areole.core.wasmtime"];
