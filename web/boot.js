@@ -209,21 +209,18 @@ export async function boot(options, post) {
     }
   };
 
+  /** @param {string} path */
+  const fetchPart = (path) =>
+    fetchBytes(new URL(path, options.base), site.files[path] ?? {}, { ...fetching, onBytes: (n) => progress.add(path, n) });
+
   const weights = async () => {
-    const bytes = await fetchBytes(new URL(site.core[core], options.base), site.files[site.core[core]] ?? {}, {
-      ...fetching,
-      onBytes: (n) => progress.add(site.core[core], n),
-    });
+    const bytes = await fetchPart(site.core[core]);
     const guarded = await startCore(bytes, site.core[core]);
     const address = Math.ceil(guarded.heapBase / 64) * 64;
     const filled = await fill(guarded.memory, address);
     seconds.weights = since(began);
     return { ...guarded, address, ...filled };
   };
-
-  /** @param {string} path */
-  const fetchPart = (path) =>
-    fetchBytes(new URL(path, options.base), site.files[path] ?? {}, { ...fetching, onBytes: (n) => progress.add(path, n) });
 
   /** Python's memory as it was after importing the package, or undefined: then it starts from nothing. */
   const readSnapshot = async () => {

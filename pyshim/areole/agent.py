@@ -31,7 +31,7 @@ from .postprocess import Draft, Reason, choices_of
 from .prefixes import PrefixCache
 from .prompt import Segment, prefix_segments, render_tools, system_line, tool_result, tool_turn, user_turn
 from .results import MAX_TURNS, Result, RunResult
-from .retrieval import MOST, can_retrieve, chosen, subset
+from .retrieval import MOST, can_retrieve, chosen, subset, text_ids
 from .sharing import LONG_CONVERSATION, dated_facts, shared_model, warn_long_conversation
 from .sorting import sorts
 from .waiting import AsyncStream, Pieces
@@ -721,13 +721,7 @@ def embed(model: Model, text: str) -> list[float]:
 def _embedding(model: Model, text: str, piece: int | None = None) -> Iterator[list[float] | None]:
     """Reads `piece` tokens between any two yields, all at once without one; the vector comes last."""
     _need_text(text, "text")
-    ids = [model.tokenizer.bos, *model.tokenizer.encode(text, markers=False)]
-    limit = model.geometry.max_seq
-    if len(ids) > limit:
-        raise ContextFullError(
-            "context_full", f"The text takes {len(ids)} tokens; the context holds {limit}. Embed it in parts.",
-            needed=len(ids), available=limit,
-        )  # fmt: skip
+    ids = text_ids(model, text, "Embed it in parts.")
     with model.session(max_tokens=len(ids)) as session:
         for at in range(0, len(ids), piece or len(ids)):
             yield None

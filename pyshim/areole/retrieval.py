@@ -34,15 +34,21 @@ def text_of(tool: ToolSpec) -> str:
     return tool.description.strip() or tool.exposed
 
 
-def vector(model: Model, text: str) -> list[float]:
-    """The embedding head's output over BOS and a text, at unit length. ContextFullError for a text that is too long."""
+def text_ids(model: Model, text: str, advice: str) -> list[int]:
+    """BOS and the tokens of a text. ContextFullError, which ends with `advice`, for one that is too long."""
     ids = [model.tokenizer.bos, *model.tokenizer.encode(text, markers=False)]
     limit = model.geometry.max_seq
     if len(ids) > limit:
         raise ContextFullError(
-            "context_full", f"The text takes {len(ids)} tokens; the context holds {limit}. Shorten it.",
+            "context_full", f"The text takes {len(ids)} tokens; the context holds {limit}. {advice}",
             needed=len(ids), available=limit,
         )  # fmt: skip
+    return ids
+
+
+def vector(model: Model, text: str) -> list[float]:
+    """The embedding head's output over BOS and a text, at unit length. ContextFullError for a text that is too long."""
+    ids = text_ids(model, text, "Shorten it.")
     with model.session(max_tokens=len(ids)) as session:
         session.prefill(ids, logits=False)
         return unit(session.head(HEAD))
