@@ -258,11 +258,11 @@ export class AreoleClient extends EventTarget {
    * Runs one entry of a case file: declares its tools, answers each case in a fresh conversation, and returns a copy with
    * `response`, `tokens` and `timings` per turn and `prefix_tokens`; `response_json` is the response as Python wrote it,
    * with 2.0 and 2 told apart. A turn that fails has `error` {code, message} instead,
-   * the rest of its conversation is left out, and the next case goes on.
+   * the rest of its conversation is left out, and the next case goes on. The signal ends all of it.
    * @param {Record<string, any>} entry {id, system, tools, turns | cases}
-   * @param {DeclareOptions & {onEvent?: (event: Record<string, any>) => void}} [options]
+   * @param {DeclareOptions & {onEvent?: (event: Record<string, any>) => void, signal?: AbortSignal}} [options]
    */
-  async askEntry(entry, { onEvent, ...options } = {}) {
+  async askEntry(entry, { onEvent, signal, ...options } = {}) {
     const copy = structuredClone(entry);
     const cases = copy.cases ?? [copy];
     try {
@@ -277,13 +277,14 @@ export class AreoleClient extends EventTarget {
       try {
         await this.reset();
         for (turn of one.turns ?? [one]) {
-          const answer = await this.complete(turn.text, { maxNewTokens: turn.max_new_tokens, onEvent });
+          const answer = await this.complete(turn.text, { maxNewTokens: turn.max_new_tokens, onEvent, signal });
           turn.response = answer.result;
           turn.response_json = answer.json;
           turn.tokens = answer.tokens;
           turn.timings = answer.timings;
         }
       } catch (error) {
+        if (signal?.aborted) throw error;
         turn.error = brief(error);
       }
     }

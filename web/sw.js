@@ -1,8 +1,9 @@
 /**
  * The service worker: keeps one whole build of the site, so that the page opens without a network. Files are kept under
- * their SHA-256 and checked when they come, so two builds share what did not change and never mix. Refuses to answer for
- * anything that is not in the list, which `build.py` writes into precache.js: the weights are the page's own business
- * (kept.js), and other addresses are the network's.
+ * their SHA-256 and checked when they come and whenever they are read, so two builds share what did not change and never
+ * mix, and what was damaged on the disk is fetched again. Refuses to answer for anything that is not in the list, which
+ * `build.py` writes into precache.js: the weights are the page's own business (kept.js), and other addresses are the
+ * network's.
  */
 
 /** @type {any} the scope of a service worker, which the page's types do not know */
@@ -38,12 +39,26 @@ async function fetchChecked(name) {
   return new Response(await response.arrayBuffer(), { headers: response.headers });
 }
 
-/** @param {string} name @returns {Promise<Response>} */
-async function keep(name) {
-  const response = await fetchChecked(name);
-  const cache = await caches.open(CACHE);
-  await cache.put(keyOf(FILES[name]), response.clone());
-  return response;
+/**
+ * What is kept of a file, if it still has its hash; what has another one is removed.
+ * @param {string} name @returns {Promise<Response | undefined>}
+ */
+async function sound(name) {
+  const key = keyOf(FILES[name]);
+  try {
+    const cache = await caches.open(CACHE);
+    const kept = await cache.match(key);
+    if (!kept) return undefined;
+    const bytes = await kept.arrayBuffer().catch(() => new ArrayBuffer(0)); // unreadable is damaged
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    const hash = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    // Read anew, not made of the bytes: only as it lies in the cache does the browser keep compiled code with it.
+    if (hash === FILES[name]) return await cache.match(key);
+    await cache.delete(key);
+  } catch {
+    // Storage that does not answer is as good as empty.
+  }
+  return undefined;
 }
 
 async function install() {
@@ -51,7 +66,7 @@ async function install() {
   const names = Object.keys(FILES);
   const lane = async () => {
     for (let name = names.pop(); name !== undefined; name = names.pop()) {
-      if (!(await cache.match(keyOf(FILES[name])))) await keep(name);
+      if (!(await sound(name))) await cache.put(keyOf(FILES[name]), await fetchChecked(name));
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
@@ -65,17 +80,22 @@ async function prune() {
 }
 
 /**
- * From what is kept; a file that is gone, or that the page asks for afresh because it was damaged, is fetched and kept.
+ * From what is kept; a file that is gone or damaged, or that the page asks for afresh, is fetched and kept.
  * @param {Request} request @param {string} name
  */
 async function answer(request, name) {
-  if (request.cache !== "reload") {
-    const cache = await caches.open(CACHE);
-    const kept = await cache.match(keyOf(FILES[name])).catch(() => undefined);
-    if (kept) return kept;
+  const kept = request.cache === "reload" ? undefined : await sound(name);
+  if (kept) return kept;
+  let response;
+  try {
+    response = await fetchChecked(name);
+  } catch {
+    return fetch(request); // the server may have another build by now: then its own file is better than none
   }
-  // The server may have another build by now: then its own file is better than none.
-  return keep(name).catch(() => fetch(request));
+  const copy = response.clone();
+  const cache = await caches.open(CACHE).catch(() => undefined);
+  await cache?.put(keyOf(FILES[name]), copy).catch(() => {}); // no room now: it is fetched again the next time
+  return response;
 }
 
 /** The module that the visitor wrote in the page's editor; the page put it there. */

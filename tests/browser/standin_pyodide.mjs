@@ -123,6 +123,7 @@ class Run {
       prefill_tps: 812.5,
       decode_tps: 243.1,
       peak_ram_mb: 61.2,
+      ...(plan.validation ? { validation: plan.validation } : {}),
       areole: { contract: bridge.options.contract ?? "areole", reasons: plan.reasons ?? [] },
     };
     const timings = { prefill_s: 0.2, decode_s: 0.1, grammar_s: 0.03, gates_s: 0.01, tokens: this.events.length, prompt_tokens: 9 };

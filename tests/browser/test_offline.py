@@ -227,27 +227,65 @@ def test_a_new_build_is_offered_and_comes_whole(quick: Headless, open_page: Open
 build = "() => getComputedStyle(document.documentElement).getPropertyValue('--build')"
 
 
-def test_a_kept_file_of_the_site_that_is_damaged_is_replaced(
-    quick: Headless, open_page: Opener, server: SwappingServer
+SPOIL = """async ({ how, only }) => {
+  const [name] = (await caches.keys()).filter((key) => key.startsWith("areole-site"));
+  const cache = await caches.open(name);
+  const spoilt = [];
+  for (const key of await cache.keys()) {
+    const kept = await cache.match(key);
+    const bytes = new Uint8Array(await kept.arrayBuffer());
+    const type = kept.headers.get("content-type") ?? "";
+    if (only && !type.includes(only)) continue;
+    if (how === "flipped") bytes[bytes.length >> 1] ^= 1;
+    const added = new TextEncoder().encode("\\ndocument.title = 'altered';");
+    const bodies = { flipped: bytes, cut: bytes.slice(0, -1), empty: "", altered: new Blob([bytes, added]) };
+    await cache.put(key, new Response(bodies[how], { headers: kept.headers }));
+    spoilt.push(key.url);
+  }
+  return spoilt.length;
+}"""
+
+
+@pytest.mark.parametrize("how", ["flipped", "cut", "empty", "altered"])
+def test_kept_files_of_the_site_that_are_damaged_are_replaced(
+    how: str, quick: Headless, open_page: Opener, server: SwappingServer
 ) -> None:
+    """All of them at once: the page, its scripts, Python's files, the core, the package."""
     page = open_page(quick, address=server.address, **WORKING)
     settled(page)
     is_stored(page)
-    spoil = """async () => {
-      const [name] = (await caches.keys()).filter((key) => key.startsWith("areole-site"));
-      const cache = await caches.open(name);
-      const { files, wheel } = await (await fetch("site.json")).json();
-      const key = new URL(`sha256/${files[wheel].sha256}`, document.baseURI).href;
-      if (!(await cache.match(key))) throw new Error("not where it should be");
-      await cache.put(key, new Response("damaged"));
-    }"""
-    page.evaluate(spoil)
+    assert "info" in reloaded(page)  # from here on the service worker answers
+    page.goto("about:blank")
+    page.goto(server.address)
+    settled(page)
     server.asked.clear()
     assert "info" in reloaded(page)
-    assert [path for path, _ in server.asked if path.endswith(".whl")] == ["/py/areole-0.0.0-py3-none-any.whl"]
+    used = {"/app.js", "/app.css", "/worker.js", "/py/areole-0.0.0-py3-none-any.whl", "/core/areole-relaxed.wasm"}
+    assert not used & {path for path, _ in server.asked}
+    assert page.evaluate(SPOIL, {"how": how, "only": "javascript" if how == "altered" else ""}) > 20
     server.asked.clear()
     assert "info" in reloaded(page)
-    assert [path for path, _ in server.asked if path.endswith(".whl")] == []
+    assert page.title() == "areole: tool calls in a browser tab"
+    asked = {path for path, _ in server.asked}
+    assert {path for path in used if how != "altered" or path.endswith(".js")} <= asked
+    answers(page)
+    server.asked.clear()
+    assert "info" in reloaded(page)
+    assert not (used | {"/", "/site.json"}) & {path for path, _ in server.asked}
+
+
+def test_a_damaged_file_is_not_used_where_no_other_can_be_had(quick: Headless, open_page: Opener) -> None:
+    with swapping(quick.site) as server:
+        page = open_page(quick, address=server.address, **WORKING)
+        settled(page)
+        is_stored(page)
+        assert "info" in reloaded(page)
+        assert page.evaluate(SPOIL, {"how": "altered", "only": "javascript"}) > 20
+    page.context.set_offline(True)
+    page.reload()
+    page.wait_for_load_state("networkidle")
+    assert page.title() == "areole: tool calls in a browser tab"
+    assert page.evaluate("() => window.areole") is None
 
 
 def test_everything_can_be_removed(quick: Headless, open_page: Opener, server: SwappingServer) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,9 @@ from pages import Opener, settled
 from playwright.sync_api import Page, expect
 
 from headless import Headless
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import ladder  # noqa: E402
 
 pytestmark = pytest.mark.browser
 
@@ -57,6 +63,11 @@ def asks(calls: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {"text": "=> " + json.dumps({"calls": calls}), **more}
 
 
+def choose_cases(page: Page, text: str) -> None:
+    file = {"name": "cases.json", "mimeType": "application/json", "buffer": text.encode()}
+    page.locator("#cases-file").set_input_files(file)  # type: ignore[arg-type]
+
+
 def test_a_case_file_is_run_judged_and_plotted(page: Page) -> None:
     call = {"name": "a", "arguments": {"x": 1, "y": [True]}}
     entries = [
@@ -74,8 +85,7 @@ def test_a_case_file_is_run_judged_and_plotted(page: Page) -> None:
         {"id": "talk", "system": "", "tools": TOOLS, "turns": [asks([call]), {"text": "hello"}]},
     ]
     page.get_by_role("link", name="Workbench").click()
-    file = {"name": "cases.json", "mimeType": "application/json", "buffer": json.dumps(entries).encode()}
-    page.locator("#cases-file").set_input_files(file)  # type: ignore[arg-type]
+    choose_cases(page, json.dumps(entries))
     expect(page.locator("#cases-state")).to_contain_text("Done: 6 answers")
     expect(page.locator("#cases-summary")).to_contain_text("2 of 4")
     verdicts = page.locator("#case-rows td:first-child")
@@ -89,12 +99,94 @@ def test_a_case_file_is_run_judged_and_plotted(page: Page) -> None:
     assert saved[0]["cases"][0]["response"]["function_calls"] == [call]
 
 
-@pytest.mark.parametrize(("text", "words"), [("{", "is not JSON"), ("{}", "a list of entries"), ("[7]", "a list of")])
-def test_what_is_no_case_file_is_refused(text: str, words: str, page: Page) -> None:
+BAD_FILES = [
+    ("{", "is not JSON"),
+    ("{}", "a list of entries"),
+    ("[]", "a list of entries"),
+    ("[7]", "entry 1 is not an object"),
+    ('[{"id": "x"}]', "x: an entry has either `turns`"),
+    ('[{"id": "x", "turns": [], "cases": []}]', "x: an entry has either `turns`"),
+    ('[{"id": "x", "turns": "no"}]', "x: `turns` is a list"),
+    ('[{"id": "x", "turns": [{}]}]', "x: turn 1 is not an object with a `text`"),
+    ('[{"id": "x", "cases": "no"}]', "x: `cases` is a list"),
+    ('[{"id": "x", "cases": [{"text": "a"}, 5]}]', "x, case 2: it is not an object"),
+    ('[{"id": "x", "cases": [{"want": []}]}]', "x, case 1: it needs a `text` or `turns`"),
+    ('[{"id": "x", "cases": [{"text": "a", "want": [5]}]}]', "x, case 1: `want` is a list of calls"),
+    ('[{"id": "x", "cases": [{"text": "a", "want": [], "alts": [[{}]]}]}]', "x, case 1: `alts` is a list of lists"),
+    ('[{"id": "x", "cases": [{"text": "a", "alts": [[]]}]}]', "x, case 1: `alts` are alternatives to a `want`"),
+]
+
+
+def test_what_is_no_case_file_is_refused_by_place(page: Page) -> None:
     page.get_by_role("link", name="Workbench").click()
-    file = {"name": "cases.json", "mimeType": "application/json", "buffer": text.encode()}
-    page.locator("#cases-file").set_input_files(file)  # type: ignore[arg-type]
-    expect(page.locator("#cases-error")).to_contain_text(words)
+    for text, words in BAD_FILES:
+        choose_cases(page, text)
+        expect(page.locator("#cases-error")).to_contain_text(words)
+        expect(page.locator("#cases-result")).to_be_hidden()
+
+
+def test_alternatives_and_flagged_calls(page: Page) -> None:
+    a, b = {"name": "a", "arguments": {"x": "Red", "n": 2.0}}, {"name": "b", "arguments": {}}
+    flagged = {"validation": {"ungrounded": ["x"], "negation": False}}
+    cases = [
+        asks([a, b], want=[], alts=[[b, {"name": "A", "arguments": {"n": 2, "x": "red"}}]], category="loose"),
+        asks([a], want=[a, b], alts=[[b], []], category="strict"),
+        {"text": "=> " + json.dumps({"calls": [a], **flagged}), "want": [], "category": "strict"},
+        {"text": "=> " + json.dumps({"calls": [a], **flagged}), "want": [a], "category": "strict"},
+        # What a case wants of a conversation, it wants of its last turn.
+        {"turns": [asks([a]), asks([b])], "want": [b]},
+        {"turns": [asks([a], want=[]), asks([b], want=[b])]},
+    ]
+    page.get_by_role("link", name="Workbench").click()
+    choose_cases(page, json.dumps([{"id": "suite", "tools": TOOLS, "cases": cases}]))
+    expect(page.locator("#cases-state")).to_contain_text("Done: 8 answers")
+    verdicts = page.locator("#case-rows td:first-child")
+    expect(verdicts).to_have_text(["pass", "FAIL", "pass", "FAIL", "–", "pass", "FAIL", "pass"])
+    row = page.locator("#case-rows tr").nth(1)
+    expect(row.locator("td").nth(4)).to_have_text('a("Red", 2); b() – or – b() – or – no call')
+    expect(page.locator("#case-rows tr").nth(3)).to_contain_text("flagged: a(")
+    groups = page.locator("#cases-groups > div")
+    expect(groups.locator("dt")).to_have_text(["all", "loose", "strict", "suite"])
+    expect(groups.first).to_contain_text("4 passed, 3 failed, 1 not judged")
+    expect(groups.nth(2)).to_contain_text("1 passed, 2 failed")
+    widths = groups.first.locator("rect").evaluate_all("(all) => all.map((one) => one.width.baseVal.value)")
+    assert widths == [pytest.approx(share, abs=0.01) for share in (50, 37.5, 12.5)]
+
+
+def test_what_is_right_is_right_by_the_rule_of_the_suites(page: Page) -> None:
+    """The comparison against that of bench/ladder.py, which is written in Python, on calls that differ in little."""
+    draw = random.Random(11)
+    values = [1, 2.0, 2, True, None, "Straße", "STRASSE", "Σας", "σασ", "a", "A"]
+    values += [[1, "B"], [1.0, "b"], {"k": 1}, {"K": 1}]
+
+    def some_calls() -> list[Any]:
+        names = draw.choices(["a", "A", "b"], k=draw.randint(0, 2))
+        return [{"name": n, "arguments": {key: draw.choice(values) for key in draw.sample("xy", 2)}} for n in names]
+
+    def slightly(value: Any) -> Any:
+        if isinstance(value, str):
+            return draw.choice([value, value.upper(), value.casefold()])
+        if isinstance(value, list):
+            return draw.sample([slightly(item) for item in value], len(value)) if draw.random() < 0.8 else value[1:]
+        return {key: slightly(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+    pairs = []
+    for _ in range(400):
+        calls = some_calls()
+        case = {"want": some_calls(), "alts": [some_calls(), slightly(calls)]}
+        none = {"ungrounded": [], "negation": False}
+        flags = draw.choice([{}, {}, none, {"ungrounded": ["x"]}, {"negation": True}])
+        pairs.append((case, {"function_calls": calls, "validation": flags}))
+    got = page.evaluate(
+        """async (pairs) => {
+          const { judge } = await import(new URL("page/workbench/judging.js", document.baseURI).href);
+          return pairs.map(([case_, response]) => judge({ response }, case_).pass);
+        }""",
+        pairs,
+    )
+    want = [ladder.right(case, response) for case, response in pairs]
+    assert got == want
+    assert 100 < sum(want) < 350
 
 
 def test_a_run_is_stopped_and_the_conversation_is_not_disturbed(page: Page) -> None:
@@ -102,9 +194,12 @@ def test_a_run_is_stopped_and_the_conversation_is_not_disturbed(page: Page) -> N
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator(".turn").last).to_have_attribute("data-state", "done")
     page.get_by_role("link", name="Workbench").click()
-    page.get_by_role("button", name="Run the examples").click()
+    choose_cases(page, json.dumps([{"id": "long", "tools": TOOLS, "cases": [asks([]), {"text": "slow"}, asks([])]}]))
+    expect(page.locator("#cases-state")).to_contain_text("2 of 3")
     page.get_by_role("button", name="Stop the run").click()
-    expect(page.locator("#cases-state")).to_contain_text("Stopped after")
+    expect(page.locator("#cases-state")).to_contain_text("Stopped after 1 answers")  # in the middle of the second
+    page.get_by_role("button", name="Run the examples").click()
+    expect(page.locator("#cases-state")).to_contain_text("Done: 13 answers")
     page.get_by_role("link", name="Assistant").click()
     page.get_by_role("textbox", name="Request").fill("two")
     page.get_by_role("button", name="Ask", exact=True).click()

@@ -1,14 +1,25 @@
 /**
- * A case file in the page: every case asked in a fresh conversation, compared with what it wants, timed and plotted. Owns
- * the comparison; the shape of a file is that of `build.py ask --file`.
+ * A case file in the page: every case asked in a fresh conversation, judged, timed and plotted. Owns the run and what is
+ * shown of it; what a file may hold and what counts as right is judging.js's.
  */
 
 import { AreoleError } from "../../errors.js";
 import { toolset } from "../toolset.js";
 import { announce, byId, element, showError, showRows } from "../ui.js";
-import { bars } from "./chart.js";
+import { bars, stacked } from "./chart.js";
+import { acted, judge, readCases, turnsOf } from "./judging.js";
 
-/** @typedef {{name: string, pass: boolean | null, text: string, got: string, wanted: string, seconds: number, tokens: number}} Row */
+/**
+ * @typedef {object} Row
+ * @property {string} name
+ * @property {string} group cases of a kind
+ * @property {boolean | null} pass null: nothing is wanted
+ * @property {string} text
+ * @property {string} got
+ * @property {string} wanted
+ * @property {number} seconds
+ * @property {number} tokens
+ */
 
 const file = /** @type {HTMLInputElement} */ (byId("cases-file"));
 const own = /** @type {HTMLButtonElement} */ (byId("cases-examples"));
@@ -17,141 +28,159 @@ const save = /** @type {HTMLButtonElement} */ (byId("cases-save"));
 const fault = byId("cases-error");
 const state = byId("cases-state");
 
-/** Equal as JSON, whatever the order of keys. @param {unknown} a @param {unknown} b @returns {boolean} */
-export function same(a, b) {
-  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, index) => same(item, b[index]));
-  if (typeof a === "object" && typeof b === "object" && a !== null && b !== null && !Array.isArray(a) && !Array.isArray(b)) {
-    const [left, right] = [Object.entries(a), /** @type {any} */ (b)];
-    return left.length === Object.keys(right).length && left.every(([key, value]) => key in right && same(value, right[key]));
-  }
-  return a === b;
-}
-
-/** What of a call is compared. @param {any} call */
-const bare = ({ name, arguments: given }) => ({ name, arguments: given ?? {} });
-
-/** The calls that a case wants, or undefined where it wants nothing in particular. @param {any} turn @returns {any[] | undefined} */
-function wanted(turn) {
-  const want = turn.want ?? turn.expect;
-  if (want === undefined) return undefined;
-  const list = Array.isArray(want) ? want : (want?.function_calls ?? want?.calls ?? [want]);
-  return list.map(bare);
-}
-
-/** @param {any[]} calls */
+/** @param {import("./judging.js").Call[]} calls */
 const shortly = (calls) =>
-  calls.map((call) => `${call.name}(${Object.values(call.arguments).map((value) => JSON.stringify(value)).join(", ")})`).join("; ") ||
+  calls.map((call) => `${call.name}(${Object.values(call.arguments ?? {}).map((value) => JSON.stringify(value)).join(", ")})`).join("; ") ||
   "no call";
 
-/** @param {any} turn an answered one @param {string} name @returns {Row} */
-function rowOf(turn, name) {
-  const calls = /** @type {any[]} */ (turn.response?.function_calls ?? []).map(bare);
-  const want = wanted(turn);
+/**
+ * @param {Record<string, any>} turn an answered one
+ * @param {Record<string, any>} wanting
+ * @param {import("./judging.js").Piece} piece
+ * @returns {Row}
+ */
+function rowOf(turn, wanting, { name, group }) {
+  const { pass, wanted } = judge(turn, wanting);
   const { prefill_s: prefill = 0, decode_s: decode = 0, gates_s: gates = 0 } = turn.timings ?? {};
+  const calls = acted(turn.response);
+  const flagged = !calls.length && turn.response?.function_calls?.length ? `flagged: ${shortly(turn.response.function_calls)}` : null;
   return {
     name,
-    pass: turn.error ? false : want === undefined ? null : same(calls, want),
+    group,
+    pass,
     text: turn.text ?? "",
-    got: turn.error ? `${turn.error.code}: ${turn.error.message}` : shortly(calls),
-    wanted: want ? shortly(want) : "",
+    got: turn.error ? `${turn.error.code}: ${turn.error.message}` : (flagged ?? shortly(calls)),
+    wanted: wanted.map(shortly).join(" – or – "),
     seconds: prefill + decode + gates,
     tokens: turn.tokens ?? 0,
   };
 }
 
+/** @param {Row} row */
+function lineOf({ name, pass, text, got, wanted, seconds }) {
+  const line = element("tr", "", [
+    element("td", "", pass === null ? "–" : pass ? "pass" : "FAIL"),
+    element("td", "", name),
+    element("td", "", text),
+    element("td", "mono", got),
+    element("td", "mono", pass === false ? wanted : ""),
+    element("td", "number", seconds.toFixed(2)),
+  ]);
+  if (pass === false) line.dataset.support = "refused";
+  return line;
+}
+
+/** How many of each verdict, as parts of a bar. @param {Row[]} rows */
+function verdicts(rows) {
+  const count = (/** @type {boolean | null} */ pass) => rows.filter((row) => row.pass === pass).length;
+  return [
+    { name: "passed", value: count(true), className: "part-0" },
+    { name: "failed", value: count(false), className: "part-bad" },
+    { name: "not judged", value: count(null), className: "part-4" },
+  ];
+}
+
 /** @param {Row[]} rows */
-function show(rows) {
-  const judged = rows.filter(({ pass }) => pass !== null);
-  const passed = judged.filter(({ pass }) => pass).length;
+const tally = (rows) =>
+  verdicts(rows)
+    .filter(({ value }) => value)
+    .map(({ name, value }) => `${value} ${name}`)
+    .join(", ");
+
+/** The figures and the plots. @param {Row[]} rows */
+function summarise(rows) {
+  const [passed, failed] = verdicts(rows).map(({ value }) => value);
   const times = rows.map(({ seconds }) => seconds).sort((a, b) => a - b);
   const at = (/** @type {number} */ share) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
   showRows(byId("cases-summary"), [
-    ["Passed", judged.length ? `${passed} of ${judged.length}` : "the file says of no case what it wants"],
+    ["Passed", passed + failed ? `${passed} of ${passed + failed}` : "the file says of no case what it wants"],
     ["Median", `${at(0.5).toFixed(2)} s`],
-    ["Slowest tenth", `${at(0.9).toFixed(2)} s`],
+    ["Slowest tenth from", `${at(0.9).toFixed(2)} s`],
+    ["Slowest", `${at(1).toFixed(2)} s`],
     ["Tokens", String(rows.reduce((sum, { tokens }) => sum + tokens, 0))],
   ]);
+  const groups = [...new Set(rows.map(({ group }) => group))];
+  const charts = groups.length > 1 ? ["all", ...groups] : ["all"];
+  showRows(
+    byId("cases-groups"),
+    charts.map((group, index) => {
+      const members = index === 0 ? rows : rows.filter((row) => row.group === group);
+      const said = tally(members);
+      return [group, [stacked(verdicts(members), `${group}: ${said}`), said]];
+    }),
+  );
   byId("cases-chart").replaceChildren(
     bars(
-      rows.map(({ name, seconds, pass }) => ({ name, value: seconds, className: pass === false ? "part-bad" : "part-0" })),
-      `Seconds of ${rows.length} cases, ${judged.length - passed} of them failed`,
+      rows.map(({ name, seconds, pass }) => ({ name, value: seconds, className: pass === false ? "part-bad" : pass ? "part-0" : "part-4" })),
+      `Seconds of ${rows.length} cases, ${failed} of them failed`,
       (value) => `${value.toFixed(2)} s`,
     ),
-  );
-  byId("case-rows").replaceChildren(
-    ...rows.map(({ name, pass, text, got, wanted: want, seconds }) => {
-      const line = element("tr", "", [
-        element("td", "", pass === null ? "–" : pass ? "pass" : "FAIL"),
-        element("td", "", name),
-        element("td", "", text),
-        element("td", "mono", got),
-        element("td", "mono", pass === false ? want : ""),
-        element("td", "number", seconds.toFixed(2)),
-      ]);
-      if (pass === false) line.dataset.support = "refused";
-      return line;
-    }),
   );
   byId("cases-result").hidden = rows.length === 0;
 }
 
-/** Entries cut into entries of one case each. @param {any[]} entries */
-function pieces(entries) {
-  return entries.flatMap((entry, index) => {
-    const name = entry.id ?? `entry ${index + 1}`;
-    if (!Array.isArray(entry.cases)) return [{ name, entry }];
-    const { cases, ...shared } = entry;
-    return cases.map((/** @type {any} */ one, /** @type {number} */ place) => ({
-      name: one.id ?? `${name} ${place + 1}`,
-      entry: { ...shared, cases: [one] },
-    }));
-  });
-}
-
 /** @param {import("../../client.js").AreoleClient} client */
 export function startCases(client) {
-  let stopped = true;
-  /** @type {any[]} */
+  /** While a run goes on. @type {AbortController | null} */
+  let running = null;
+  /** @type {Row[]} */
+  let rows = [];
+  /** @type {unknown[]} */
   let answers = [];
+  let drawing = false;
+
+  /** The plots once a frame at most: a file may have thousands of cases. */
+  function draw() {
+    if (drawing) return;
+    drawing = true;
+    requestAnimationFrame(() => {
+      drawing = false;
+      summarise(rows);
+    });
+  }
 
   /** @param {unknown} entries */
   async function run(entries) {
-    showError(fault, null);
-    if (!stopped) return;
-    if (!Array.isArray(entries) || !entries.every((entry) => typeof entry === "object" && entry !== null && (entry.turns || entry.cases))) {
-      showError(fault, "A case file is a list of entries, each with tools and with turns or cases.");
-      return;
-    }
-    const all = pieces(entries);
-    /** @type {Row[]} */
-    const rows = [];
-    answers = [];
-    stopped = false;
+    if (running) return;
+    const read = readCases(entries);
+    showError(fault, "fault" in read ? read.fault : null);
+    if ("fault" in read) return;
+    running = new AbortController();
+    const { signal } = running;
+    [rows, answers] = [[], []];
+    byId("case-rows").replaceChildren();
+    byId("cases-result").hidden = true;
     stop.disabled = false;
+    if (document.activeElement === file || document.activeElement === own) stop.focus(); // disabled, they would lose it
+    for (const one of [file, own, save]) one.disabled = true;
     const { contract, depth } = toolset;
+    const options = { contract, explain: true, signal, ...(depth === undefined ? {} : { depth }) };
     try {
-      for (const [index, { name, entry }] of all.entries()) {
-        if (stopped) break;
-        state.textContent = `${index + 1} of ${all.length}: ${name}`;
-        const answer = await client.askEntry(entry, { contract, explain: true, ...(depth === undefined ? {} : { depth }) });
+      for (const [index, piece] of read.pieces.entries()) {
+        state.textContent = `${index + 1} of ${read.pieces.length}: ${piece.name}`;
+        const answer = await client.askEntry(piece.entry, options);
         answers.push(answer);
-        for (const one of answer.cases ?? [answer]) for (const turn of one.turns ?? [one]) rows.push(rowOf(turn, name));
-        show(rows);
+        const more = turnsOf(answer).map(({ turn, wanting }) => rowOf(turn, wanting, piece));
+        rows.push(...more);
+        byId("case-rows").append(...more.map(lineOf));
+        draw();
       }
-      state.textContent = `${stopped ? "Stopped after" : "Done:"} ${rows.length} answers, under the contract ${contract}.`;
-      announce(state.textContent);
     } catch (error) {
-      showError(fault, AreoleError.wrap(error));
+      if (!signal.aborted) showError(fault, AreoleError.wrap(error));
     } finally {
-      stopped = true;
-      stop.disabled = true;
+      running = null;
+      if (rows.length) summarise(rows); // also where no frame comes: in a tab that is not shown
+      for (const one of [file, own]) one.disabled = false;
       save.disabled = rows.length === 0;
+      if (document.activeElement === stop) own.focus();
+      stop.disabled = true;
+      state.textContent = `${signal.aborted ? "Stopped after" : "Done:"} ${rows.length} answers, under the contract ${contract}.`;
+      announce(`${state.textContent} ${tally(rows)}`);
     }
   }
 
   file.addEventListener("change", async () => {
     const [chosen] = file.files ?? [];
-    file.value = "";
     if (!chosen) return;
     let entries;
     try {
@@ -159,16 +188,20 @@ export function startCases(client) {
     } catch (error) {
       showError(fault, `${chosen.name} is not JSON: ${error instanceof Error ? error.message : error}`);
       return;
+    } finally {
+      file.value = ""; // so that the same file can be chosen again
     }
     await run(entries);
   });
   own.addEventListener("click", async () => {
-    const presets = await (await fetch("presets.json")).json();
-    await run(presets.map((/** @type {any} */ { id, system, text, tools }) => ({ id, system, tools, turns: [{ text }] })));
+    try {
+      const presets = await (await fetch("presets.json")).json();
+      await run(presets.map((/** @type {any} */ { id, system, text, tools }) => ({ id, system, tools, turns: [{ text }] })));
+    } catch (error) {
+      showError(fault, AreoleError.wrap(error, "fetch_failed", "The examples could not be loaded. "));
+    }
   });
-  stop.addEventListener("click", () => {
-    stopped = true;
-  });
+  stop.addEventListener("click", () => running?.abort());
   save.addEventListener("click", () => {
     const link = element("a");
     link.href = URL.createObjectURL(new Blob([JSON.stringify(answers, null, 1)], { type: "application/json" }));
