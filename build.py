@@ -52,6 +52,8 @@ from precache import precache_script  # noqa: E402
 
 MIN_PYTHON = (3, 11)
 
+CORES = (*toolchain.FLAVORS, toolchain.THREADED)  # what the page chooses from; the wheel has no use for threads
+
 PYODIDE = "314.0.7"
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 SITE_PACKAGES = (f"pyodide@{PYODIDE}",)
@@ -467,9 +469,11 @@ def core_files() -> list[Path]:
 
 
 def ensure_core(flavor: str) -> Path:
-    """build/core/areole-FLAVOR.wasm, without imports. (Another compiler alone is no reason to compile again.)"""
+    """build/core/areole-FLAVOR.wasm, without imports but for the threaded build's memory. (Another compiler alone is no
+    reason to compile again.)"""
     output = BUILD / "core" / f"areole-{flavor}.wasm"
-    flags = [*toolchain.WASM_FLAGS, *toolchain.FLAVORS[flavor]]
+    more = toolchain.THREADED_FLAGS if flavor == toolchain.THREADED else toolchain.FLAVORS[flavor]
+    flags = [*toolchain.WASM_FLAGS, *more]
     key = digest(core_files(), flags)
     if not is_fresh(f"core-{flavor}", key, [output]):
         emcc = ensure_emcc()
@@ -477,16 +481,19 @@ def ensure_core(flavor: str) -> Path:
             product = output.with_suffix(".unchecked")
             emcc.compile(core_files(), flags, product, f"compiling the core, {flavor}")
             imports = toolchain.wasm_imports(product.read_bytes())
-            if imports:
+            allowed = toolchain.IMPORTS.get(flavor, [])
+            if imports != allowed:
                 names = ", ".join(f"{module}.{name}" for module, name in imports)
+                needed = ", ".join(f"{module}.{name}" for module, name in allowed)
                 product.unlink()
                 raise BuildError(
-                    f"the {flavor} core imports {names}; it must import nothing, so that any host can start it. "
+                    f"the {flavor} core imports {names or 'nothing'}; it must import {needed or 'nothing'}, so that "
+                    "any host can start it. "
                     "Usual causes: malloc, stdio, or a libc function that Emscripten asks JavaScript for."
                 )
             product.replace(output)
         mark_fresh(f"core-{flavor}", key)
-        say(f"{output.relative_to(ROOT)}: {output.stat().st_size:,} bytes, no imports")
+        say(f"{output.relative_to(ROOT)}: {output.stat().st_size:,} bytes")
     return output
 
 
@@ -769,7 +776,7 @@ def site_files(model: Path) -> dict[str, Path]:
     if WEB / "index.html" not in page:
         raise BuildError(f"no index.html in {WEB.name}/: is this a whole checkout?")
     files = {path.relative_to(WEB).as_posix(): path for path in page}
-    files.update({f"core/areole-{flavor}.wasm": ensure_core(flavor) for flavor in toolchain.FLAVORS})
+    files.update({f"core/areole-{flavor}.wasm": ensure_core(flavor) for flavor in CORES})
     wheel = ensure_wheel()
     files[f"py/{wheel.name}"] = wheel
     files[f"py/{SNAPSHOT}"] = ensure_snapshot(wheel)
@@ -789,7 +796,7 @@ def site_manifest(files: Mapping[str, Path], model: Path) -> dict[str, Any]:
     return {
         "version": project()["version"],
         "model": {"url": url, **listed[url], "name": model.name},
-        "core": {flavor: f"core/areole-{flavor}.wasm" for flavor in toolchain.FLAVORS},
+        "core": {flavor: f"core/areole-{flavor}.wasm" for flavor in CORES},
         "wheel": next(name for name in files if name.startswith("py/") and name.endswith(".whl")),
         "snapshot": next((name for name in files if name.endswith(f"/{SNAPSHOT}")), None),
         "pyodide": "pyodide/",
@@ -861,7 +868,7 @@ def ensure_everything(model: str | None = None) -> tuple[Path, dict[str, str]]:
 
 def command_core(args: argparse.Namespace) -> int:
     with exclusively(BUILD):
-        products = [ensure_core(flavor) for flavor in toolchain.FLAVORS] + [ensure_native()]
+        products = [ensure_core(flavor) for flavor in CORES] + [ensure_native()]
         if args.sanitize:
             products.append(ensure_native(sanitize=True))
     for path in products:
@@ -999,7 +1006,7 @@ def findings() -> dict[str, dict[str, Any]]:
     cc, chromium, npm = find_cc(), find_chromium(), shutil.which("npm")
     model = Path(os.environ.get("AREOLE_MODEL") or cache_dir() / "model" / WEIGHTS_NAME)
     venv, pyodide = dev_venv(), npm_folder(SITE_PACKAGES)
-    products = [BUILD / "core" / f"areole-{flavor}.wasm" for flavor in toolchain.FLAVORS]
+    products = [BUILD / "core" / f"areole-{flavor}.wasm" for flavor in CORES]
     sizes = {path.name: path.stat().st_size for path in products if path.exists()}
     return {
         "python": entry(sys.version_info >= MIN_PYTHON, platform.python_version(), "install Python 3.11 or newer"),

@@ -1,4 +1,5 @@
-/* areole.h: the whole ABI of the core, and the one contract between it and its hosts.
+/* areole.h: the whole ABI of the core, and the one contract between it and its hosts. (The threaded build has a few
+ * functions more: threads.h.)
  *
  * The core does arithmetic and nothing else: it never parses a file, never allocates and never prints. A host
  * (Python under Pyodide, wasmtime or cffi) reads the archive, checks every number in it, and passes offsets; it

@@ -77,6 +77,15 @@ typedef struct {
   uint32_t row_bytes; /* bytes of one row's codes, padded to whole groups */
 } areole_matrix;
 
+/* The rows from `row` on, a multiple of 16, as a matrix. */
+AREOLE_INLINE areole_matrix areole_matrix_from(const areole_matrix *m, uint32_t row) {
+  areole_matrix rest = *m;
+  rest.codes += (size_t)row * m->row_bytes;
+  rest.norms += (size_t)row * m->groups;
+  rest.rows -= row;
+  return rest;
+}
+
 /* A CQ table whose rows are only looked up: kept as it is in the archive. */
 typedef struct {
   const uint8_t *codes;

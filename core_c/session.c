@@ -5,6 +5,7 @@
  * same reason a draft's keys and values may lie there before it is known whether they stay: what else a token
  * changes (histories, pools, position) is kept aside until the draft is accepted. */
 #include "model.h"
+#include "threads.h"
 
 enum { RECENT = 8 };
 
@@ -15,20 +16,29 @@ typedef struct {
   uint32_t recent[RECENT]; /* the newest tokens, newest first; 0 before the start */
 } session_state;
 
+/* What the steps of a batch read and write, by token. A helper's room has what helpers write: see threads.h. */
+typedef struct {
+  float *lanes, *u, *x, *z, *maps, *tapped, *attention, *cell;
+  float *rotate_work, *mlp_work;
+  void *attention_work;
+  areole_input input;
+  float *products; /* a helper's only: what it multiplied */
+} buffers;
+
 struct areole_session {
   session_state *state; /* first of the bytes that a snapshot copies: state, histories, pools */
   uint32_t state_bytes, ring_base, ring, slots, magic;
   const areole_model *model;
+  areole_threads *threads;
   areole_cache *caches; /* (layers,) */
   float *histories;     /* (layers, qkv_taps - 1, q + k + v), oldest first */
   float *engram_values; /* (sites, engram history, d_model), oldest first */
   float *pools[AREOLE_MAX_HEADS];
   /* Scratch of one batch. */
-  float *lanes, *u, *x, *z, *maps, *qkv, *tapped, *gate, *attention, *out, *cell, *hash_rows, *engram_key,
-      *engram_value;
-  float *multipliers, *cosine, *sine, *logits, *pool_work, *rotate_work, *mlp_work;
-  void *attention_work;
-  areole_input input;
+  buffers own;
+  uint32_t padded, groups; /* of the largest rotated input */
+  float *qkv, *gate, *out, *hash_rows, *engram_key, *engram_value;
+  float *cosine, *sine, *logits, *pool_work;
   /* A draft: its tokens, and what accepting them adds. */
   uint32_t drafted, draft_tokens[AREOLE_DRAFT];
   float *draft_rows;   /* (layers, AREOLE_DRAFT, q + k + v) */
@@ -74,12 +84,34 @@ static void input_size(const areole_model *model, uint32_t *padded, uint32_t *gr
   }
 }
 
+/* The buffers of a batch of up to AREOLE_BATCH tokens; what `products` takes is zero for a session. */
+static void lay_out_buffers(areole_arena *a, const areole_geometry *g, uint32_t slots, uint32_t padded, uint32_t groups,
+                            uint32_t products, buffers *own) {
+  widths w = widths_of(g);
+  uint32_t d = g->d_model, m = AREOLE_BATCH;
+  own->lanes = arena_take(a, (uint64_t)m * g->lanes * d * 4);
+  own->u = arena_take(a, (uint64_t)m * d * 4);
+  own->x = arena_take(a, (uint64_t)m * d * 4);
+  own->z = arena_take(a, (uint64_t)m * d * 4);
+  own->maps = arena_take(a, (uint64_t)m * w.maps * 4);
+  own->tapped = arena_take(a, (uint64_t)m * w.all * 4);
+  own->attention = arena_take(a, (uint64_t)m * w.out * 4);
+  own->cell = arena_take(a, (uint64_t)m * d * 4);
+  own->rotate_work = arena_take(a, 2048);
+  own->mlp_work = arena_take(a, (uint64_t)4 * g->hada_n * 4);
+  own->attention_work = arena_take(a, areole_attention_work(slots, g->heads / g->kv_heads, g->qk_dim, g->v_dim));
+  own->input.quads = arena_take(a, (uint64_t)m * padded * 4);
+  own->input.parts = arena_take(a, (uint64_t)m * groups * sizeof(areole_part));
+  own->input.panel = arena_take(a, AREOLE_PANEL_BYTES);
+  own->products = products ? arena_take(a, (uint64_t)products * 4) : 0;
+}
+
 static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *model, uint32_t capacity,
                        uint32_t max_tokens, uint32_t window) {
   const areole_geometry *g = &model->g;
   widths w = widths_of(g);
-  uint32_t d = g->d_model, m = AREOLE_BATCH, padded, groups, most_rows = 0;
-  input_size(model, &padded, &groups);
+  uint32_t d = g->d_model, m = AREOLE_BATCH, most_rows = 0;
+  input_size(model, &s->padded, &s->groups);
   arena_take(a, sizeof(areole_session));
   s->model = model;
   s->ring_base = round_up(capacity, 4);
@@ -107,34 +139,20 @@ static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *m
     c.value_scales = arena_take(a, (uint64_t)g->kv_heads * s->slots * 4);
     if (s->caches) s->caches[l] = c;
   }
-  s->lanes = arena_take(a, (uint64_t)m * g->lanes * d * 4);
-  s->u = arena_take(a, (uint64_t)m * d * 4);
-  s->x = arena_take(a, (uint64_t)m * d * 4);
-  s->z = arena_take(a, (uint64_t)m * d * 4);
-  s->maps = arena_take(a, (uint64_t)m * w.maps * 4);
+  lay_out_buffers(a, g, s->slots, s->padded, s->groups, 0, &s->own);
   s->qkv = arena_take(a, (uint64_t)(m + w.history) * w.all * 4);
-  s->tapped = arena_take(a, (uint64_t)w.all * 4);
   s->gate = arena_take(a, (uint64_t)m * w.out * 4);
-  s->attention = arena_take(a, (uint64_t)m * w.out * 4);
   s->out = arena_take(a, (uint64_t)m * d * 4);
-  s->cell = arena_take(a, (uint64_t)m * d * 4);
   s->hash_rows = arena_take(a, (uint64_t)m * (d + 256) * 4);
   s->engram_key = arena_take(a, (uint64_t)m * d * 4);
   s->engram_value = arena_take(a, (uint64_t)(m + w.engram_history) * d * 4);
-  s->multipliers = arena_take(a, m * 4);
   s->cosine = arena_take(a, (uint64_t)m * g->qk_dim / 2 * 4);
   s->sine = arena_take(a, (uint64_t)m * g->qk_dim / 2 * 4);
-  s->logits = arena_take(a, (uint64_t)AREOLE_DRAFT * round_up(g->out_vocab, 16) * 4);
+  s->logits = arena_take(a, (uint64_t)round_up(AREOLE_DRAFT, AREOLE_TILES) * round_up(g->out_vocab, 16) * 4);
   s->pool_work = arena_take(a, (uint64_t)most_rows * (d + 1) * 4);
-  s->rotate_work = arena_take(a, 2048);
-  s->mlp_work = arena_take(a, (uint64_t)4 * g->hada_n * 4);
-  s->attention_work = arena_take(a, areole_attention_work(s->slots, g->heads / g->kv_heads, g->qk_dim, g->v_dim));
   s->draft_rows = arena_take(a, (uint64_t)g->layers * AREOLE_DRAFT * w.all * 4);
   s->draft_values = arena_take(a, (uint64_t)g->engram_site_count * AREOLE_DRAFT * d * 4);
   s->draft_cells = arena_take(a, (uint64_t)(g->layers + 1) * AREOLE_DRAFT * d * 4);
-  s->input.quads = arena_take(a, (uint64_t)m * padded * 4);
-  s->input.parts = arena_take(a, (uint64_t)m * groups * sizeof(areole_part));
-  s->input.panel = arena_take(a, AREOLE_PANEL_BYTES);
   return a->used > 0x7fffffff ? AREOLE_BAD_GEOMETRY : AREOLE_OK;
 }
 
@@ -174,10 +192,8 @@ int32_t areole_session_init(void *arena, uint32_t arena_bytes, const areole_mode
   *s->state = state;
   s->magic = AREOLE_SESSION_MAGIC;
   /* A batch that does not fill its last tile runs whatever the tile held. */
-  uint32_t padded, groups;
-  input_size(model, &padded, &groups);
-  memset(s->input.quads, 0, (size_t)AREOLE_BATCH * padded * 4);
-  memset(s->input.parts, 0, (size_t)AREOLE_BATCH * groups * sizeof(areole_part));
+  memset(s->own.input.quads, 0, (size_t)AREOLE_BATCH * s->padded * 4);
+  memset(s->own.input.parts, 0, (size_t)AREOLE_BATCH * s->groups * sizeof(areole_part));
   /* Lanes of a group of four that no position fills yet are read and masked; their scales must be finite. */
   for (uint32_t l = 0; l < model->g.layers; l++) {
     memset(s->caches[l].key_scales, 0, (size_t)model->g.kv_heads * s->slots * 4);
@@ -210,6 +226,15 @@ int32_t areole_session_pinned(const areole_session *s) {
 
 /* ---- one batch ---- */
 
+/* Some rows of a matrix's products with a batch's input. */
+typedef struct {
+  const areole_matrix *matrix;
+  uint32_t rows, stride;
+  float *y; /* (tokens, stride) */
+} product;
+
+/* A batch on its way through the blocks, and the job that a step of it is: so all that a part reads of the session is
+ * here by value. `s` is the feeding thread's alone. */
 typedef struct {
   areole_session *s;
   const areole_model *model;
@@ -218,12 +243,20 @@ typedef struct {
   uint32_t count, first, pinned; /* pinned counts this batch's tokens when they join the prefix */
   int draft;
   widths w;
+  uint32_t window, ring_base, ring, slots, padded, groups;
+  buffers own; /* the session's */
+  const float *rows, *gate, *out, *cosine, *sine;
+  const areole_block *block;
+  areole_cache cache;
+  product products[4];
+  uint32_t product_count;
 } batch;
+
+_Static_assert(sizeof(batch) <= AREOLE_JOB_BYTES, "a job is copied whole");
 
 /* Whether position t sees t - back through the KV window. */
 static int sees(const batch *b, uint32_t t, uint32_t back) {
-  uint32_t window = b->s->state->window;
-  return back <= t && (!window || back < window || t - back < b->pinned);
+  return back <= t && (!b->window || back < b->window || t - back < b->pinned);
 }
 
 static int sees_in_block(const batch *b, const areole_block *block, uint32_t t, uint32_t back) {
@@ -231,32 +264,119 @@ static int sees_in_block(const batch *b, const areole_block *block, uint32_t t, 
 }
 
 static uint32_t slot_of(const batch *b, uint32_t position) {
-  return position < b->pinned ? position : b->s->ring_base + (position - b->pinned) % b->s->ring;
+  return position < b->pinned ? position : b->ring_base + (position - b->pinned) % b->ring;
 }
 
 /* The visible slots of position t in a block, as at most three runs. */
 static uint32_t visible_runs(const batch *b, const areole_block *block, uint32_t t, areole_run *runs) {
-  uint32_t count = 0, oldest = 0, window = b->s->state->window;
+  uint32_t count = 0, oldest = 0;
   if (!block->global && b->g->sliding_window && t + 1 > b->g->sliding_window) oldest = t + 1 - b->g->sliding_window;
   uint32_t prefix = b->pinned < t + 1 ? b->pinned : t + 1;
   if (oldest < prefix) runs[count].first = oldest, runs[count++].count = prefix - oldest;
   if (t + 1 <= b->pinned) return count;
-  if (window && t + 1 > window && t + 1 - window > oldest) oldest = t + 1 - window;
+  if (b->window && t + 1 > b->window && t + 1 - b->window > oldest) oldest = t + 1 - b->window;
   if (oldest < b->pinned) oldest = b->pinned;
-  uint32_t first = slot_of(b, oldest), total = t + 1 - oldest, to_end = b->s->slots - first;
+  uint32_t first = slot_of(b, oldest), total = t + 1 - oldest, to_end = b->slots - first;
   runs[count].first = first;
   runs[count++].count = total < to_end ? total : to_end;
-  if (total > to_end) runs[count].first = b->s->ring_base, runs[count++].count = total - to_end;
+  if (total > to_end) runs[count].first = b->ring_base, runs[count++].count = total - to_end;
   return count;
 }
 
-/* y = x times m transposed, preparing the input unless the last one still fits. */
-static void apply(batch *b, const areole_matrix *m, const float *x, uint32_t stride, const float *multipliers,
-                  int same_input, float *y, uint32_t y_stride) {
-  areole_input *in = &b->s->input;
-  if (!same_input || in->group != m->group || in->width != m->levels->width)
-    areole_input_prepare(in, m, x, stride, b->count, multipliers, b->s->rotate_work);
-  areole_matmul(m, in, m->rows, y, y_stride);
+/* ---- steps that helpers share ---- */
+
+/* A helper's buffers, laid out in its room; for the feeding thread, which has none, the session's. */
+static buffers buffers_in(const batch *b, void *room) {
+  buffers own = b->own;
+  areole_arena a = {room, 0};
+  if (room) lay_out_buffers(&a, b->g, b->slots, b->padded, b->groups, 1, &own);
+  return own;
+}
+
+static void share(const batch *b, areole_part_of *run, areole_take_part *take, uint32_t units, uint32_t grain,
+                  uint32_t ns) {
+  areole_step step = {run, take, units, grain, ns};
+  areole_share(b->s->threads, b, sizeof *b, step);
+}
+
+/* Where part of a product goes: a helper has the products one after the other. */
+static float *products_at(const batch *b, const buffers *own, uint32_t index, uint32_t *stride) {
+  float *y = own->products;
+  *stride = b->products[index].stride;
+  if (!y) return b->products[index].y;
+  for (uint32_t i = 0; i < index; i++)
+    y += (size_t)round_up(b->products[i].rows, 16) * round_up(b->own.input.tokens, AREOLE_TILES);
+  *stride = round_up(b->products[index].rows, 16);
+  return y;
+}
+
+/* The rows of a product that lie in units [first, last), if any. A unit is a block of 16 rows, or what there is beyond
+ * whole blocks; the product's first is `before`. */
+static int rows_of(const batch *b, uint32_t index, uint32_t before, uint32_t first, uint32_t last, uint32_t *from,
+                   uint32_t *to) {
+  uint32_t rows = b->products[index].rows;
+  *from = first > before ? (first - before) * 16 : 0;
+  *to = last > before ? (last - before) * 16 : 0;
+  if (*to > rows) *to = rows;
+  return *from < *to;
+}
+
+static AREOLE_NOINLINE void multiply(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
+  buffers own = buffers_in(b, room);
+  areole_input in = b->own.input;
+  in.panel = own.input.panel;
+  for (uint32_t i = 0, before = 0, from, to, stride; i < b->product_count; i++) {
+    if (rows_of(b, i, before, first, last, &from, &to)) {
+      areole_matrix m = areole_matrix_from(b->products[i].matrix, from);
+      float *y = products_at(b, &own, i, &stride);
+      areole_matmul(&m, &in, to - from, y + from, stride);
+    }
+    before += (b->products[i].rows + 15) / 16;
+  }
+}
+
+static AREOLE_NOINLINE void take_products(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
+  buffers own = buffers_in(b, room);
+  for (uint32_t i = 0, before = 0, from, to, stride; i < b->product_count; i++) {
+    if (rows_of(b, i, before, first, last, &from, &to)) {
+      const float *y = products_at(b, &own, i, &stride);
+      for (uint32_t t = 0; t < b->own.input.tokens; t++)
+        memcpy(b->products[i].y + (size_t)t * b->products[i].stride + from, y + (size_t)t * stride + from,
+               (to - from) * sizeof(float));
+    }
+    before += (b->products[i].rows + 15) / 16;
+  }
+}
+
+/* Multiplies what was gathered in `products` with the input, which is prepared for all of them. */
+static void multiply_all(batch *b) {
+  uint32_t units = 0, columns = b->products[0].matrix->columns, tokens = b->own.input.tokens;
+  for (uint32_t i = 0; i < b->product_count; i++) units += (b->products[i].rows + 15) / 16;
+  uint32_t ns = columns * tokens / 3 + 1; /* 48 products a nanosecond */
+  share(b, multiply, take_products, units, 1000 / ns + 1, ns);
+}
+
+static void add_product(batch *b, const areole_matrix *m, uint32_t rows, float *y, uint32_t stride) {
+  product p = {m, rows, stride, y};
+  b->products[b->product_count++] = p;
+}
+
+/* Prepares x (tokens, columns) as the input of matrices like m. */
+static void prepare(batch *b, const areole_matrix *m, const float *x, uint32_t stride, uint32_t tokens) {
+  areole_input_prepare(&b->own.input, m, x, stride, tokens, 0, b->own.rotate_work);
+  b->product_count = 0;
+}
+
+/* y = x times m transposed, after what was applied to the same input, unless m needs it prepared in another way. */
+static void apply(batch *b, const areole_matrix *m, const float *x, uint32_t stride, float *y, uint32_t y_stride) {
+  const areole_input *in = &b->own.input;
+  if (in->group != m->group || in->width != m->levels->width) {
+    multiply_all(b);
+    prepare(b, m, x, stride, b->count);
+  }
+  add_product(b, m, m->rows, y, y_stride);
 }
 
 static void pool_cells(areole_session *s, uint32_t row, const float *cells, uint32_t count) {
@@ -284,16 +404,16 @@ static AREOLE_NOINLINE void embed(batch *b) {
   uint32_t d = b->g->d_model;
   vec root = v_splat(sqrtf((float)d));
   for (uint32_t t = 0; t < b->count; t++) {
-    float *cell = b->s->cell + (size_t)t * d, *row = b->s->hash_rows;
-    areole_matrix_row(&b->model->embedding, b->tokens[t], b->s->rotate_work, row);
+    float *cell = b->own.cell + (size_t)t * d, *row = b->s->hash_rows;
+    areole_matrix_row(&b->model->embedding, b->tokens[t], b->own.rotate_work, row);
     for (uint32_t i = 0; i < d; i += 4) {
       vec value = v_mul(v_load(row + i), root);
       v_store(cell + i, value);
       for (uint32_t lane = 0; lane < b->g->lanes; lane++)
-        v_store(b->s->lanes + ((size_t)t * b->g->lanes + lane) * d + i, value);
+        v_store(b->own.lanes + ((size_t)t * b->g->lanes + lane) * d + i, value);
     }
   }
-  add_cells(b, 0, b->s->cell);
+  add_cells(b, 0, b->own.cell);
 }
 
 /* Token t - back of the sequence, 0 before its start. */
@@ -345,17 +465,19 @@ static AREOLE_NOINLINE void add_engram(batch *b, uint32_t site) {
           continue;
         }
         uint32_t slot = areole_engram_slot(newest, order, o * stride + h, g->engram_slots);
-        areole_table_row(&e->tables, table * g->engram_slots + slot, s->rotate_work, s->out);
+        areole_table_row(&e->tables, table * g->engram_slots + slot, b->own.rotate_work, s->out);
         memcpy(part, s->out, g->engram_sub_dim * sizeof(float));
       }
   }
   float *past = s->engram_values + (size_t)site * history * d, *values = s->engram_value;
   memcpy(values, past, (size_t)history * d * 4);
-  apply(b, &e->key_proj, s->hash_rows, d, 0, 0, s->engram_key, d);
-  apply(b, &e->value_proj, s->hash_rows, d, 0, 1, values + (size_t)history * d, d);
+  prepare(b, &e->key_proj, s->hash_rows, d, b->count);
+  apply(b, &e->key_proj, s->hash_rows, d, s->engram_key, d);
+  apply(b, &e->value_proj, s->hash_rows, d, values + (size_t)history * d, d);
+  multiply_all(b);
   for (uint32_t t = 0; t < b->count; t++) {
-    const float *u = s->u + (size_t)t * d, *key = s->engram_key + (size_t)t * d;
-    float *x = s->x + (size_t)t * d, *value = s->out;
+    const float *u = b->own.u + (size_t)t * d, *key = s->engram_key + (size_t)t * d;
+    float *x = b->own.x + (size_t)t * d, *value = s->out;
     float score = f_dot(u, key, d) * f_inverse_rms(u, d) * f_inverse_rms(key, d) * areole_inverse_sqrt(d);
     vec alpha = v_splat(f_sigmoid(score));
     add_taps(b, 0, b->first + t, values + (size_t)(history + t) * d, d, d, e->taps, g->engram_taps, g->engram_dilation,
@@ -383,26 +505,16 @@ static void rotate_halves(float *x, uint32_t half, const float *cosine, const fl
   }
 }
 
-/* Attention of one block: z (count, d) -> out (count, d). */
-static AREOLE_NOINLINE void attend(batch *b, uint32_t layer) {
+/* Taps, norms and angles: rows (tokens, q + k + v) -> tapped, likewise. A unit is a token. */
+static AREOLE_NOINLINE void tap(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
   const areole_geometry *g = b->g;
-  const areole_block *block = &b->model->blocks[layer];
-  areole_session *s = b->s;
-  const areole_cache *cache = &s->caches[layer];
-  uint32_t d = g->d_model, all = b->w.all, history = b->w.history, group = g->heads / g->kv_heads, half = g->qk_dim / 2;
-  float *past = s->histories + (size_t)layer * history * all, *rows = s->qkv + (size_t)history * all;
-  memcpy(s->qkv, past, (size_t)history * all * 4);
-  apply(b, &block->q_proj, s->z, d, 0, 0, rows, all);
-  apply(b, &block->k_proj, s->z, d, 0, 1, rows + b->w.q, all);
-  apply(b, &block->v_proj, s->z, d, 0, 1, rows + b->w.q + b->w.k, all);
-  apply(b, &block->gate_proj, s->z, d, 0, 1, s->gate, b->w.out);
-  if (b->draft)
-    memcpy(s->draft_rows + (size_t)layer * AREOLE_DRAFT * all, rows, (size_t)b->count * all * 4);
-  else
-    push_rows(past, history, all, rows, b->count);
-  /* Keys and values of the whole batch first, newest token last, so that no row is tapped twice. */
-  for (uint32_t t = b->count; t-- > 0;) {
-    float *row = rows + (size_t)t * all, *q = s->tapped, *k = q + b->w.q, *v = k + b->w.k;
+  const areole_block *block = b->block;
+  buffers own = buffers_in(b, room);
+  uint32_t all = b->w.all, qk = g->qk_dim, half = qk / 2;
+  for (uint32_t t = first; t < last; t++) {
+    const float *row = b->rows + (size_t)t * all, *cosine = b->cosine + t * half, *sine = b->sine + t * half;
+    float *q = own.tapped + (size_t)t * all, *k = q + b->w.q, *v = k + b->w.k;
     if (g->qkv_taps) {
       add_taps(b, block, b->first + t, row, all, b->w.q, block->q_taps, g->qkv_taps, 1, q);
       add_taps(b, block, b->first + t, row + b->w.q, all, b->w.k, block->k_taps, g->qkv_taps, 1, k);
@@ -410,50 +522,103 @@ static AREOLE_NOINLINE void attend(batch *b, uint32_t layer) {
     } else {
       memcpy(q, row, all * sizeof(float));
     }
-    for (uint32_t h = 0; h < g->heads; h++) {
-      areole_norm(q + h * g->qk_dim, block->q_norm, g->qk_dim, row + h * g->qk_dim);
-      rotate_halves(row + h * g->qk_dim, half, s->cosine + t * half, s->sine + t * half);
+    for (uint32_t h = 0; h < g->heads + g->kv_heads; h++) {
+      areole_norm(q + h * qk, h < g->heads ? block->q_norm : block->k_norm, qk, q + h * qk);
+      rotate_halves(q + h * qk, half, cosine, sine);
     }
-    for (uint32_t h = 0; h < g->kv_heads; h++) {
-      float *key = row + b->w.q + h * g->qk_dim;
-      areole_norm(k + h * g->qk_dim, block->k_norm, g->qk_dim, key);
-      rotate_halves(key, half, s->cosine + t * half, s->sine + t * half);
-      if (b->model->kv_values) {
-        areole_kv_round(b->model->kv_values, g->kv_bits, key, g->qk_dim, s->rotate_work);
-        areole_kv_round(b->model->kv_values, g->kv_bits, v + h * g->v_dim, g->v_dim, s->rotate_work);
-      }
-      areole_cache_store(cache, h, slot_of(b, b->first + t), key, v + h * g->v_dim);
+    for (uint32_t h = 0; b->model->kv_values && h < g->kv_heads; h++) {
+      areole_kv_round(b->model->kv_values, g->kv_bits, k + h * qk, qk, own.rotate_work);
+      areole_kv_round(b->model->kv_values, g->kv_bits, v + h * g->v_dim, g->v_dim, own.rotate_work);
     }
   }
-  exp_constants constants = load_exp();
-  for (uint32_t t = 0; t < b->count; t++) {
-    areole_run runs[3];
-    uint32_t count = visible_runs(b, block, b->first + t, runs);
-    float *out = s->attention + (size_t)t * b->w.out;
-    const float *gate = s->gate + (size_t)t * b->w.out;
-    for (uint32_t h = 0; h < g->kv_heads; h++)
-      areole_attention(cache, h, runs, count, rows + (size_t)t * all + h * group * g->qk_dim, group, s->attention_work,
-                       out + h * group * g->v_dim);
-    uint32_t i = 0;
-    for (; i + 4 <= b->w.out; i += 4)
-      v_store(out + i, v_mul(v_load(out + i), v_sigmoid_with(v_load(gate + i), &constants)));
-    for (; i < b->w.out; i++) out[i] = out[i] * f_sigmoid(gate[i]);
-  }
-  apply(b, &block->out_proj, s->attention, b->w.out, 0, 0, s->out, d);
 }
 
-static AREOLE_NOINLINE void run_block(batch *b, uint32_t layer) {
+static void take_tapped(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
+  size_t at = (size_t)first * b->w.all;
+  memcpy(b->own.tapped + at, buffers_in(b, room).tapped + at, (size_t)(last - first) * b->w.all * sizeof(float));
+}
+
+/* Gated attention. A unit is a token's key-value head. */
+static AREOLE_NOINLINE void look(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
   const areole_geometry *g = b->g;
-  const areole_block *block = &b->model->blocks[layer];
+  buffers own = buffers_in(b, room);
+  uint32_t group = g->heads / g->kv_heads, n = group * g->v_dim;
+  exp_constants constants = load_exp();
+  for (uint32_t unit = first; unit < last; unit++) {
+    uint32_t t = unit / g->kv_heads, h = unit % g->kv_heads, i = 0;
+    areole_run runs[3];
+    uint32_t count = visible_runs(b, b->block, b->first + t, runs);
+    float *out = own.attention + (size_t)t * b->w.out + h * n;
+    const float *gate = b->gate + (size_t)t * b->w.out + h * n;
+    areole_attention(&b->cache, h, runs, count, b->own.tapped + (size_t)t * b->w.all + h * group * g->qk_dim, group,
+                     own.attention_work, out);
+    for (; i + 4 <= n; i += 4) v_store(out + i, v_mul(v_load(out + i), v_sigmoid_with(v_load(gate + i), &constants)));
+    for (; i < n; i++) out[i] = out[i] * f_sigmoid(gate[i]);
+  }
+}
+
+static void take_attention(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
+  uint32_t n = b->w.out / b->g->kv_heads;
+  memcpy(b->own.attention + (size_t)first * n, buffers_in(b, room).attention + (size_t)first * n,
+         (size_t)(last - first) * n * sizeof(float));
+}
+
+/* Attention of one block: z (count, d) -> out (count, d). */
+static AREOLE_NOINLINE void attend(batch *b, uint32_t layer) {
+  const areole_geometry *g = b->g;
+  const areole_block *block = b->block;
   areole_session *s = b->s;
-  uint32_t d = g->d_model, n = g->lanes, flat = n * d, maps = b->w.maps;
+  uint32_t d = g->d_model, all = b->w.all, history = b->w.history;
+  float *past = s->histories + (size_t)layer * history * all, *rows = s->qkv + (size_t)history * all;
+  memcpy(s->qkv, past, (size_t)history * all * 4);
+  prepare(b, &block->q_proj, b->own.z, d, b->count);
+  apply(b, &block->q_proj, b->own.z, d, rows, all);
+  apply(b, &block->k_proj, b->own.z, d, rows + b->w.q, all);
+  apply(b, &block->v_proj, b->own.z, d, rows + b->w.q + b->w.k, all);
+  apply(b, &block->gate_proj, b->own.z, d, s->gate, b->w.out);
+  multiply_all(b);
+  if (b->draft)
+    memcpy(s->draft_rows + (size_t)layer * AREOLE_DRAFT * all, rows, (size_t)b->count * all * 4);
+  else
+    push_rows(past, history, all, rows, b->count);
+  b->rows = rows;
+  share(b, tap, take_tapped, b->count, 4, 3000);
+  /* Keys and values of the whole batch before any token looks at them. */
+  b->cache = s->caches[layer];
+  for (uint32_t t = 0; t < b->count; t++)
+    for (uint32_t h = 0; h < g->kv_heads; h++) {
+      const float *key = b->own.tapped + (size_t)t * all + b->w.q + h * g->qk_dim;
+      const float *value = b->own.tapped + (size_t)t * all + b->w.q + b->w.k + h * g->v_dim;
+      areole_cache_store(&b->cache, h, slot_of(b, b->first + t), key, value);
+    }
+  share(b, look, take_attention, b->count * g->kv_heads, 1, 10000);
+  prepare(b, &block->out_proj, b->own.attention, b->w.out, b->count);
+  apply(b, &block->out_proj, b->own.attention, b->w.out, s->out, d);
+  multiply_all(b);
+}
+
+/* One stream out of the lanes: lanes (tokens, n, d) -> maps and u, and without an engram z, which is what comes next. A
+ * unit is a token. */
+static AREOLE_NOINLINE void read_lanes(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
+  const areole_block *block = b->block;
+  const areole_matrix *phi[] = {&block->phi_pre, &block->phi_post, &block->phi_res};
+  buffers own = buffers_in(b, room);
+  uint32_t d = b->g->d_model, n = b->g->lanes, flat = n * d, maps = b->w.maps;
+  const float *lanes = b->own.lanes + (size_t)first * flat;
+  float multipliers[AREOLE_BATCH], *out = own.maps + (size_t)first * maps;
   /* The norm over all lanes only scales the rotated input, so it goes into the input's scales. */
-  for (uint32_t t = 0; t < b->count; t++) s->multipliers[t] = f_inverse_rms(s->lanes + (size_t)t * flat, flat);
-  apply(b, &block->phi_pre, s->lanes, flat, s->multipliers, 0, s->maps, maps);
-  apply(b, &block->phi_post, s->lanes, flat, s->multipliers, 1, s->maps + n, maps);
-  apply(b, &block->phi_res, s->lanes, flat, s->multipliers, 1, s->maps + 2 * n, maps);
-  for (uint32_t t = 0; t < b->count; t++) {
-    float *map = s->maps + (size_t)t * maps;
+  for (uint32_t t = 0; t < last - first; t++) multipliers[t] = f_inverse_rms(lanes + (size_t)t * flat, flat);
+  for (uint32_t i = 0; i < 3; i++) {
+    if (!i || own.input.group != phi[i]->group || own.input.width != phi[i]->levels->width)
+      areole_input_prepare(&own.input, phi[i], lanes, flat, last - first, multipliers, own.rotate_work);
+    areole_matmul(phi[i], &own.input, phi[i]->rows, out + i * n, maps);
+  }
+  for (uint32_t t = first; t < last; t++) {
+    float *map = own.maps + (size_t)t * maps, *u = own.u + (size_t)t * d;
     for (uint32_t i = 0; i < n; i++) {
       map[i] = f_sigmoid(block->a_pre * map[i] + block->b_pre[i]);
       map[n + i] = 2.0f * f_sigmoid(block->a_post * map[n + i] + block->b_post[i]);
@@ -461,28 +626,67 @@ static AREOLE_NOINLINE void run_block(batch *b, uint32_t layer) {
     float logits[AREOLE_MAX_LANES * AREOLE_MAX_LANES];
     for (uint32_t i = 0; i < n * n; i++) logits[i] = block->a_res * map[2 * n + i] + block->b_res[i];
     areole_sinkhorn(logits, n, map + 2 * n);
-    areole_lanes_gather(s->lanes + (size_t)t * flat, map, n, d, s->u + (size_t)t * d);
+    areole_lanes_gather(b->own.lanes + (size_t)t * flat, map, n, d, u);
+    if (block->site < 0) areole_norm(u, block->norm_in, d, own.z + (size_t)t * d);
   }
-  if (block->site >= 0)
-    add_engram(b, (uint32_t)block->site);
-  else
-    memcpy(s->x, s->u, (size_t)b->count * d * 4);
-  for (uint32_t t = 0; t < b->count; t++) areole_norm(s->x + (size_t)t * d, block->norm_in, d, s->z + (size_t)t * d);
-  attend(b, layer);
+}
+
+static void take_streams(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
+  buffers own = buffers_in(b, room);
+  uint32_t d = b->g->d_model, maps = b->w.maps;
+  size_t at = (size_t)first * d, bytes = (size_t)(last - first) * d * sizeof(float);
+  memcpy(b->own.maps + (size_t)first * maps, own.maps + (size_t)first * maps, (last - first) * maps * sizeof(float));
+  memcpy(b->own.u + at, own.u + at, bytes);
+  if (b->block->site < 0) memcpy(b->own.z + at, own.z + at, bytes);
+}
+
+/* The attention's output, the MLP, and the lanes with both mixed in: x, out, maps, u, lanes -> lanes, cell. A unit is a
+ * token. */
+static AREOLE_NOINLINE void mix(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
+  const areole_block *block = b->block;
+  buffers own = buffers_in(b, room);
+  uint32_t d = b->g->d_model, n = b->g->lanes, flat = n * d;
   vec gate = v_splat(block->attn_gate);
-  for (uint32_t t = 0; t < b->count; t++) {
-    float *x = s->x + (size_t)t * d, *z = s->z + (size_t)t * d, *map = s->maps + (size_t)t * maps;
-    areole_norm(s->out + (size_t)t * d, block->post_norm, d, z);
-    for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(x + i), v_mul(gate, v_load(z + i))));
+  for (uint32_t t = first; t < last; t++) {
+    const float *before = b->own.x + (size_t)t * d, *map = b->own.maps + (size_t)t * b->w.maps;
+    float *x = own.x + (size_t)t * d, *z = own.z + (size_t)t * d, *lanes = own.lanes + (size_t)t * flat;
+    areole_norm(b->out + (size_t)t * d, block->post_norm, d, z);
+    for (uint32_t i = 0; i < d; i += 4) v_store(x + i, v_add(v_load(before + i), v_mul(gate, v_load(z + i))));
     areole_norm(x, block->pre_hada, d, z);
-    if (g->generation == 2)
-      areole_walsh_add(&block->walsh, z, d, s->mlp_work, x);
+    if (b->g->generation == 2)
+      areole_walsh_add(&block->walsh, z, d, own.mlp_work, x);
     else
-      areole_monarch_add(&block->mlp, z, d, s->mlp_work, x);
-    areole_lanes_update(s->lanes + (size_t)t * flat, map + 2 * n, map + n, x, s->u + (size_t)t * d, n, d,
-                        s->cell + (size_t)t * d);
+      areole_monarch_add(&block->mlp, z, d, own.mlp_work, x);
+    if (room) memcpy(lanes, b->own.lanes + (size_t)t * flat, flat * sizeof(float));
+    areole_lanes_update(lanes, map + 2 * n, map + n, x, b->own.u + (size_t)t * d, n, d, own.cell + (size_t)t * d);
   }
-  add_cells(b, layer + 1, s->cell);
+}
+
+static void take_lanes(const void *job, uint32_t first, uint32_t last, void *room) {
+  const batch *b = job;
+  buffers own = buffers_in(b, room);
+  uint32_t d = b->g->d_model, flat = b->g->lanes * d;
+  memcpy(b->own.lanes + (size_t)first * flat, own.lanes + (size_t)first * flat,
+         (size_t)(last - first) * flat * sizeof(float));
+  memcpy(b->own.cell + (size_t)first * d, own.cell + (size_t)first * d, (size_t)(last - first) * d * sizeof(float));
+}
+
+static AREOLE_NOINLINE void run_block(batch *b, uint32_t layer) {
+  const areole_block *block = b->block = &b->model->blocks[layer];
+  uint32_t d = b->g->d_model;
+  share(b, read_lanes, take_streams, b->count, AREOLE_TILE, 10000);
+  if (block->site >= 0) {
+    add_engram(b, (uint32_t)block->site);
+    for (uint32_t t = 0; t < b->count; t++)
+      areole_norm(b->own.x + (size_t)t * d, block->norm_in, d, b->own.z + (size_t)t * d);
+  } else {
+    memcpy(b->own.x, b->own.u, (size_t)b->count * d * 4);
+  }
+  attend(b, layer);
+  share(b, mix, take_lanes, b->count, 2, 25000);
+  add_cells(b, layer + 1, b->own.cell);
 }
 
 /* Logits (count, out_vocab) of the batch's tokens from `first` on; at most AREOLE_DRAFT of them. */
@@ -491,16 +695,36 @@ static AREOLE_NOINLINE void head(batch *b, uint32_t first, uint32_t count, float
   const areole_matrix *m = &b->model->embedding;
   uint32_t d = b->g->d_model, vocab = b->g->out_vocab, stride = round_up(vocab, 16);
   for (uint32_t t = 0; t < count; t++)
-    areole_norm(s->cell + (size_t)(first + t) * d, b->model->final_norm, d, s->z + (size_t)t * d);
-  areole_input_prepare(&s->input, m, s->z, d, count, 0, s->rotate_work);
-  areole_matmul(m, &s->input, vocab, s->logits, stride);
+    areole_norm(b->own.cell + (size_t)(first + t) * d, b->model->final_norm, d, b->own.z + (size_t)t * d);
+  prepare(b, m, b->own.z, d, count);
+  add_product(b, m, vocab, s->logits, stride);
+  multiply_all(b);
   for (uint32_t t = 0; t < count; t++)
     memcpy(logits + (size_t)t * vocab, s->logits + (size_t)t * stride, vocab * sizeof(float));
 }
 
 static batch batch_of(areole_session *s, const uint32_t *tokens, uint32_t count, int pin, int draft) {
   uint32_t pinned = s->state->pinned + (pin ? count : 0);
-  batch b = {s, s->model, &s->model->g, tokens, count, s->state->position, pinned, draft, widths_of(&s->model->g)};
+  batch b = {.s = s,
+             .model = s->model,
+             .g = &s->model->g,
+             .tokens = tokens,
+             .count = count,
+             .first = s->state->position,
+             .pinned = pinned,
+             .draft = draft,
+             .w = widths_of(&s->model->g),
+             .window = s->state->window,
+             .ring_base = s->ring_base,
+             .ring = s->ring,
+             .slots = s->slots,
+             .padded = s->padded,
+             .groups = s->groups,
+             .own = s->own,
+             .gate = s->gate,
+             .out = s->out,
+             .cosine = s->cosine,
+             .sine = s->sine};
   return b;
 }
 
@@ -587,6 +811,31 @@ int32_t areole_accept(areole_session *s, uint32_t count) {
   move_on(&b);
   return AREOLE_OK;
 }
+
+#ifdef AREOLE_THREADS
+/* What a helper multiplies at most at once. */
+static uint64_t most_products(const areole_geometry *g) {
+  widths w = widths_of(g);
+  uint64_t rows = round_up(w.q, 16) + round_up(w.k, 16) + round_up(w.v, 16) + round_up(w.out, 16);
+  if (rows < 2 * (uint64_t)round_up(g->d_model, 16)) rows = 2 * (uint64_t)round_up(g->d_model, 16);
+  uint64_t head = (uint64_t)round_up(AREOLE_DRAFT, AREOLE_TILES) * round_up(g->out_vocab, 16);
+  return rows * AREOLE_BATCH > head ? rows * AREOLE_BATCH : head;
+}
+
+int32_t areole_session_use_threads(areole_session *s, areole_threads *threads) {
+  if (!valid(s)) return AREOLE_BAD_ARGUMENT;
+  areole_arena room = {0, 0};
+  buffers own;
+  uint64_t products = most_products(&s->model->g);
+  s->threads = 0;
+  if (!threads) return AREOLE_OK;
+  if (products > AREOLE_ROOM_BYTES) return AREOLE_TOO_SMALL;
+  lay_out_buffers(&room, &s->model->g, s->slots, s->padded, s->groups, (uint32_t)products, &own);
+  if (room.used > AREOLE_ROOM_BYTES) return AREOLE_TOO_SMALL;
+  s->threads = threads;
+  return AREOLE_OK;
+}
+#endif
 
 /* ---- snapshots ---- */
 

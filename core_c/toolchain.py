@@ -17,6 +17,16 @@ FLAVORS: dict[str, tuple[str, ...]] = {
     "relaxed": ("-mrelaxed-simd", "-DAREOLE_RELAXED=1"),
     "simd128": (),
 }
+# For pages that are isolated; several instances run over one memory, which their host makes. The C library that a
+# standalone module is linked with was compiled without atomics; what is used of it (memcpy and the like) needs none.
+THREADED = "relaxed-threads"
+THREADED_FLAGS = (
+    *FLAVORS["relaxed"],
+    *("-matomics", "-DAREOLE_THREADS=1"),
+    "-Wl,--shared-memory,--import-memory,--export-memory,--no-check-features,--export=__stack_pointer",
+)
+IMPORTS: dict[str, list[tuple[str, str]]] = {THREADED: [("env", "memory")]}
+"""What a build imports; the others nothing."""
 # No contraction, no fast-math: the builds must give the same bits. No entry and no imports: any host can start it.
 WASM_FLAGS = (
     *("-O3", "-std=c11", "-msimd128", "-mbulk-memory", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra"),

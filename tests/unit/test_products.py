@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -11,7 +12,7 @@ import pytest
 import wasmtime
 
 import build
-from toolchain import FLAVORS, wasm_imports
+from toolchain import FLAVORS, THREADED, wasm_imports
 
 ROOT = Path(build.__file__).resolve().parent
 MAX_RELAXED_BYTES = 128 * 1024
@@ -37,8 +38,18 @@ def test_the_core_imports_nothing(flavor: str) -> None:
     assert wasm_imports(core(flavor).read_bytes()) == []
 
 
-def test_the_relaxed_core_is_small() -> None:
-    assert core("relaxed").stat().st_size <= MAX_RELAXED_BYTES
+def test_the_threaded_core_imports_its_memory_alone_and_shares_it() -> None:
+    data = core(THREADED).read_bytes()
+    assert wasm_imports(data) == [("env", "memory")]
+    (memory,) = wasmtime.Module(wasmtime.Engine(), data).imports
+    kind = memory.type
+    assert isinstance(kind, wasmtime.MemoryType) and kind.is_shared
+    assert (kind.limits.min, kind.limits.max) == (16, 16384)  # what web/threads.js makes
+
+
+@pytest.mark.parametrize("flavor", ["relaxed", THREADED])
+def test_the_relaxed_core_is_small(flavor: str) -> None:
+    assert core(flavor).stat().st_size <= MAX_RELAXED_BYTES
 
 
 def test_only_the_relaxed_core_needs_relaxed_simd() -> None:
@@ -59,6 +70,17 @@ def test_both_cores_export_the_same() -> None:
     assert exports["relaxed"] == exports["simd128"]
     assert {"memory", "__heap_base"} <= set(exports["relaxed"])
     assert any(name.startswith("areole_") for name in exports["relaxed"])
+
+
+def test_the_threaded_core_exports_more() -> None:
+    engine = wasmtime.Engine()
+    one, more = (
+        {export.name for export in wasmtime.Module(engine, core(f).read_bytes()).exports} for f in ("relaxed", THREADED)
+    )
+    assert one < more
+    header = (ROOT / "core_c" / "threads.h").read_text(encoding="utf-8")
+    named = set(re.findall(r"AREOLE_API \w+ (areole_\w+)\(", header))
+    assert more - one == named | {"__stack_pointer"}
 
 
 def test_the_wheel_is_whole_and_imports_from_the_archive(wheel: Path) -> None:
