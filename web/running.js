@@ -44,12 +44,33 @@ export async function runOne(call, tool, { signal, confirm } = {}) {
   try {
     if (!tool) throw new AreoleError("tools_shape", `${call.name} has no function to run`, { got: call.name });
     if (confirm && !(await confirm(call))) throw new AreoleError("cancelled", "the user declined");
-    const value = await tool.run(call.arguments, { signal });
+    const value = await unlessAborted(tool.run(call.arguments, { signal }), signal);
     const text = JSON.stringify(value === undefined ? null : value);
     if (text === undefined) throw new TypeError(`${call.name} gave a ${typeof value}, which JSON cannot say`);
     return { call, value, told: JSON.parse(text) };
   } catch (thrown) {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
     return { call, error, told: { error: error.message } };
+  }
+}
+
+/**
+ * What the work comes to, or an error as soon as the signal says so: a function need not heed it to be left behind.
+ * @param {unknown} work
+ * @param {AbortSignal} [signal]
+ */
+async function unlessAborted(work, signal) {
+  if (!signal) return work;
+  /** @type {() => void} */
+  let stop = () => {};
+  const aborted = new Promise((_, reject) => {
+    stop = () => reject(new AreoleError("cancelled", "It was stopped."));
+  });
+  signal.addEventListener("abort", stop);
+  if (signal.aborted) stop();
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
   }
 }

@@ -8,6 +8,7 @@ crosses to JavaScript keeps only its text. One Bridge owns one model and, once t
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
@@ -18,6 +19,7 @@ from .errors import AreoleError, RequestError
 from .golden import evaluate
 from .model import Model
 from .past import Past
+from .sharing import LongConversationWarning
 
 if TYPE_CHECKING:
     from .page_tools import PageTools
@@ -82,6 +84,7 @@ def start(core_exports: Any, memory: Any, address: int, nbytes: int, name: str) 
     """
     from .core.pyodide import PyodideCore  # needs `js`, which only Pyodide has
 
+    warnings.simplefilter("ignore", LongConversationWarning)  # the page says it in the page, not on the console
     core = PyodideCore(core_exports, (address, nbytes))
     model = Model.adopt(core, address, nbytes, name)
     return Bridge(model, model.choose_kernels())

@@ -217,6 +217,59 @@ def test_the_conversation_is_kept_and_goes_on(page: Page) -> None:
     expect(turns(page)).to_have_count(0)
 
 
+def test_a_request_outlives_a_reload_in_the_middle_of_its_answer(page: Page) -> None:
+    ask(page, {"calls": [CALL], "confidence": 0.3})
+    page.get_by_role("textbox", name="Request").fill("slow")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(turns(page).last.locator(".reasoning")).to_contain_text("word3")
+    page.reload()
+    settled(page)
+    expect(turns(page)).to_have_count(2)
+    expect(turns(page).last.locator(".said")).to_have_text("slow")
+    expect(turns(page).last).to_have_attribute("data-state", "stopped")
+    page.get_by_role("button", name="Ask again").click()
+    expect(turns(page).last.locator(".reasoning")).to_contain_text("word3")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(turns(page).last).to_have_attribute("data-state", "stopped")
+
+
+def test_the_last_answer_is_in_sight_for_those_who_are_at_the_end(page: Page) -> None:
+    below = """() => document.querySelector(".turn:last-child").getBoundingClientRect().bottom
+      - document.querySelector(".composer").getBoundingClientRect().top"""
+    for width, height in ((1280, 800), (390, 700)):
+        page.set_viewport_size({"width": width, "height": height})
+        for _ in range(4):
+            ask(page, {"calls": [CALL, CALL], "confidence": 0.3, "reasoning": "word " * 80})
+            page.wait_for_function(f"() => ({below})() <= 0")
+    page.get_by_role("textbox", name="Request").fill("slow")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(turns(page).last.locator(".reasoning")).to_contain_text("word20")
+    page.evaluate("() => scrollTo(0, 0)")  # who reads further up is left there
+    expect(turns(page).last.locator(".reasoning")).to_contain_text("word200")
+    page.evaluate("() => document.querySelector('#stop').click()")
+    expect(turns(page).last).to_have_attribute("data-state", "stopped")
+    assert page.evaluate("() => scrollY") == 0
+
+
+def test_a_function_that_never_ends_is_left_behind_by_stop(page: Page) -> None:
+    page.evaluate(
+        """async () => {
+          const { toolset } = await import("./page/toolset.js");
+          toolset.setRunnable("javascript", { lock_door: () => new Promise(() => {}) });
+        }"""
+    )
+    request = "=> " + json.dumps({"calls": [CALL], "confidence": 0.9})
+    page.get_by_role("textbox", name="Request").fill(request)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(turns(page).last).to_have_attribute("data-state", "done")
+    for name in ("Ask again", "New conversation"):
+        expect(page.get_by_role("button", name=name)).to_be_disabled()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(".outcome")).to_have_text("failed: It was stopped.")
+    expect(page.get_by_role("button", name="Ask again")).to_be_enabled()
+    expect(page.locator("#stop")).to_be_disabled()
+
+
 def test_other_tools_are_another_conversation_other_rules_are_not(page: Page) -> None:
     ask(page, "one")
     page.locator("#rules-editor > summary").click()

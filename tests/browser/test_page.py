@@ -285,51 +285,6 @@ def test_facts_reach_the_model(page: Page, quick: Headless) -> None:
     assert quick.call("complete", "hello")["seen"]["system"] == "location: Paris"
 
 
-def tab_to(page: Page, name: str) -> None:
-    """Press Tab until the element with this id has the focus."""
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        if page.evaluate("() => document.activeElement.id") == name:
-            return
-    pytest.fail(f"Tab never reaches #{name}")
-
-
-def test_everything_works_from_the_keyboard_alone(page: Page) -> None:
-    page.evaluate("() => { document.activeElement.blur(); window.getSelection().removeAllRanges(); }")
-    page.locator("h1").click()  # where a visitor begins: nothing has the focus, the top of the page comes next
-    page.keyboard.press("Shift+Tab")
-    assert page.evaluate("() => document.activeElement.textContent") == "Skip to the request"
-    for _ in range(12):
-        page.keyboard.press("Tab")
-        if page.evaluate("() => document.activeElement.dataset.preset") == "robot":
-            break
-    page.keyboard.press("Space")  # the second example
-    expect(page.get_by_role("button", name="Small robot")).to_have_attribute("aria-pressed", "true")
-    tab_to(page, "request")
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type("slow")
-    page.keyboard.press("Control+Enter")
-    expect(last(page)).to_have_attribute("data-state", "working")
-    tab_to(page, "stop")
-    ring = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
-    assert ring == "solid"
-    page.keyboard.press("Enter")
-    expect(last(page).locator(".answer-text")).to_have_text("Stopped.")
-    assert page.evaluate("() => document.activeElement.id") == "ask"  # not lost with the disabled button
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type("hello")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    expect(last(page).locator(".answer-text")).to_have_text("2 calls: move, rotate.")
-    assert page.evaluate("() => document.activeElement.id") == "ask"
-    page.get_by_role("link", name="Tools", exact=True).focus()
-    page.keyboard.press("Enter")
-    tab_to(page, "tools")
-    page.keyboard.press("Tab")  # the field does not keep the Tab key
-    assert page.evaluate("() => document.activeElement.id") != "tools"
-
-
 def test_landmarks_headings_and_labels(page: Page) -> None:
     for role in ("banner", "main", "contentinfo"):
         expect(page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]

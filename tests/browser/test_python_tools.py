@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from keys import focused, tab_to, type_over, view
 from pages import Opener, settled
 from playwright.sync_api import Page, expect
 
@@ -156,6 +157,39 @@ def test_a_shallower_model_answers_too(page: Page) -> None:
     page.get_by_role("link", name="Workbench").click()
     depth.fill("20")
     expect(page.locator("#depth-shown")).to_have_text("all 20")
+
+
+def test_python_depth_and_archives_from_the_keyboard_alone(page: Page, data_dir: Path) -> None:
+    tab_to(page, "#python")
+    type_over(page, SOURCE)
+    tab_to(page, "#python-run")
+    page.keyboard.press("Enter")
+    expect(page.locator("#python-state")).to_have_text("In use: stock.")
+    tab_to(page, "#python", "Shift+Tab")
+    type_over(page, "while True:\n    pass")
+    tab_to(page, "#python-run")
+    page.keyboard.press("Enter")
+    expect(page.locator("#python-stop")).to_be_enabled()
+    tab_to(page, "#python-stop")
+    page.keyboard.press("Enter")
+    expect(page.locator("#python-error")).to_contain_text("It was stopped")
+    assert focused(page) == "python-run"
+    expect(page.locator("#load")).to_have_attribute("data-state", "ready")
+    view(page, "workbench")
+    tab_to(page, "#depth")
+    page.keyboard.press("Home")
+    expect(page.locator("#depth-shown")).to_have_text("2 of 20")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#depth-shown")).to_have_text("5 of 20")
+    page.keyboard.press("End")
+    expect(page.locator("#depth-shown")).to_have_text("all 20")
+    tab_to(page, "#archive-file")
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Space")
+    chooser.value.set_files(data_dir / "needle3_tiny.cact")
+    expect(page.locator("#archive-facts")).to_contain_text("needle3_tiny.cact")
+    tab_to(page, "[aria-label=Tensors]")
 
 
 def test_the_page_opens_and_answers_without_a_network(real: Headless, open_page: Opener) -> None:

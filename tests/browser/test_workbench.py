@@ -153,6 +153,20 @@ def test_alternatives_and_flagged_calls(page: Page) -> None:
     assert widths == [pytest.approx(share, abs=0.01) for share in (50, 37.5, 12.5)]
 
 
+def test_tables_keep_words_whole_and_scroll_where_they_are_too_wide(page: Page) -> None:
+    page.get_by_role("link", name="Workbench").click()
+    page.get_by_role("button", name="Run the examples").click()
+    expect(page.locator("#cases-state")).to_contain_text("Done: 13 answers")
+    expect(page.locator("#cases-verdicts")).to_be_hidden()  # nothing was wanted
+    for width in (1280, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        lines = page.locator(".scroll th:visible").evaluate_all("(all) => all.map((one) => one.clientHeight)")
+        assert max(lines) == min(lines) < 40
+        names = page.locator("#case-rows td:nth-child(2)").evaluate_all("(all) => all.map((one) => one.clientWidth)")
+        assert min(names) > 50
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
 def test_what_is_right_is_right_by_the_rule_of_the_suites(page: Page) -> None:
     """The comparison against that of bench/ladder.py, which is written in Python, on calls that differ in little."""
     draw = random.Random(11)

@@ -35,4 +35,8 @@ export function showView() {
   view.dispatchEvent(new Event("view"));
 }
 
-addEventListener("hashchange", showView);
+addEventListener("hashchange", () => {
+  showView();
+  // What had the focus may be hidden now, and then the browser has let go of it: the next Tab begins in the new view.
+  if (document.activeElement === document.body) views.find((view) => !view.hidden)?.focus({ preventScroll: true });
+});

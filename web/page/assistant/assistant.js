@@ -89,8 +89,16 @@ export function startAssistant(client) {
   function showState() {
     const { turns } = conversation;
     empty.hidden = turns.length > 0;
-    for (const one of [again, fresh, exported]) one.disabled = turns.length === 0 || asking !== null;
+    const busy = asking !== null || acting !== null;
+    if (busy && (document.activeElement === again || document.activeElement === fresh)) stopButton.focus();
+    for (const one of [again, fresh, exported]) one.disabled = turns.length === 0 || busy;
     long.hidden = turns.filter(({ isResult }) => !isResult).length < LONG;
+  }
+
+  /** A disabled button would lose the focus to nowhere. */
+  function nothingToStop() {
+    if (document.activeElement === stopButton) askButton.focus();
+    stopButton.disabled = true;
   }
 
   // ---- asking
@@ -102,11 +110,14 @@ export function startAssistant(client) {
     stopButton.disabled = false;
     const turn = conversation.add(text, isResult);
     const view = viewOf(turn);
-    log.append(view.node);
-    view.status(client.state === "ready" ? "Reading …" : "Waiting for the model …");
-    showState();
+    // Who asks wants to see the answer; what goes on by itself moves the page only for those who are at its end.
+    follow(() => {
+      log.append(view.node);
+      view.status(client.state === "ready" ? "Reading …" : "Waiting for the model …");
+      showState();
+    }, !isResult);
+    conversation.save(); // so that a request survives a reload in the middle of its answer
     announce(isResult ? "Telling the model the result." : "Working on the request.");
-    view.node.scrollIntoView({ block: "nearest" });
     const { signal } = asking;
     const events = trace.begin(turn);
     try {
@@ -130,10 +141,11 @@ export function startAssistant(client) {
     } finally {
       asking = null;
       askButton.setAttribute("aria-disabled", "false");
-      if (document.activeElement === stopButton) askButton.focus(); // a disabled button would lose it to nowhere
-      stopButton.disabled = true;
-      view.show();
-      showState();
+      nothingToStop();
+      follow(() => {
+        view.show();
+        showState();
+      });
       conversation.save();
     }
     if (turn.state === "done") await goOn(turn);
@@ -155,6 +167,7 @@ export function startAssistant(client) {
     const calls = turn.answer?.result.function_calls ?? [];
     acting = new AbortController();
     stopButton.disabled = false;
+    showState();
     const { signal } = acting;
     for (const index of indexes) {
       if (turn.outcomes[index] || signal.aborted) continue;
@@ -169,7 +182,8 @@ export function startAssistant(client) {
       refreshed(turn);
     }
     acting = null;
-    stopButton.disabled = true;
+    nothingToStop();
+    showState();
     if (signal.aborted) announce("Stopped.");
     else await tell(turn);
     conversation.save();
@@ -216,12 +230,16 @@ export function startAssistant(client) {
     await ask(text);
   }
 
-  /** Keeps the end of the conversation in sight for those who are there, one frame at a time. @param {() => void} change */
-  function follow(change) {
+  /**
+   * Keeps the end of the conversation in sight for those who are there, one frame at a time.
+   * @param {() => void} change
+   * @param {boolean} [always] goes there from wherever they are
+   */
+  function follow(change, always = false) {
     const below = () => talk.getBoundingClientRect().bottom - innerHeight;
-    const atEnd = !following && Math.abs(below()) < 120;
+    const goes = !following && (always || Math.abs(below()) < 120);
     change();
-    if (!atEnd) return;
+    if (!goes) return;
     following = true;
     requestAnimationFrame(() => {
       following = false;

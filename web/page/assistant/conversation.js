@@ -58,8 +58,9 @@ export class Conversation {
     this.#synced = -1;
   }
 
+  /** Keeps it; what is being answered is kept as stopped, which is what a reload makes of it. */
   save() {
-    const turns = this.turns.filter(({ state }) => state !== "working").slice(-LIMIT);
+    const turns = this.turns.slice(-LIMIT).map((turn) => (turn.state === "working" ? { ...turn, state: "stopped" } : turn));
     return remember(SAVED, { declared: toolset.declared, turns });
   }
 

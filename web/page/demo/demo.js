@@ -89,6 +89,8 @@ function startTimer(seconds, label) {
 }
 
 function show() {
+  const controls = () => /** @type {HTMLElement[]} */ ([...panel.querySelectorAll(".lines button, .lines input")]);
+  const focused = controls().indexOf(/** @type {HTMLElement} */ (document.activeElement));
   byId("demo-notes").replaceChildren(
     ...state.notes.map((note, index) => element("li", "", [note, " ", button("Remove", () => change(() => state.notes.splice(index, 1)), "quiet")])),
   );
@@ -102,6 +104,7 @@ function show() {
       return element("li", "", [element("label", "", [box, ` ${one.task}`]), " ", remove]);
     }),
   );
+  if (focused >= 0) (controls()[focused] ?? controls().at(-1))?.focus(); // the lists were made anew
 }
 
 /** @param {() => unknown} act */

@@ -64,6 +64,7 @@ export function startPython(client) {
       return await work();
     } finally {
       busy -= 1;
+      if (busy === 0 && document.activeElement === stop) run.focus(); // a disabled button would lose it to nowhere
       stop.disabled = busy === 0;
     }
   }

@@ -100,7 +100,7 @@ function summarise(rows) {
     ["Tokens", String(rows.reduce((sum, { tokens }) => sum + tokens, 0))],
   ]);
   const groups = [...new Set(rows.map(({ group }) => group))];
-  const charts = groups.length > 1 ? ["all", ...groups] : ["all"];
+  const charts = groups.length > 1 && groups.length < rows.length ? ["all", ...groups] : ["all"]; // a bar for one case says little
   showRows(
     byId("cases-groups"),
     charts.map((group, index) => {
@@ -109,6 +109,7 @@ function summarise(rows) {
       return [group, [stacked(verdicts(members), `${group}: ${said}`), said]];
     }),
   );
+  byId("cases-verdicts").hidden = passed + failed === 0;
   byId("cases-chart").replaceChildren(
     bars(
       rows.map(({ name, seconds, pass }) => ({ name, value: seconds, className: pass === false ? "part-bad" : pass ? "part-0" : "part-4" })),
