@@ -132,11 +132,12 @@ AREOLE_INLINE vec v_dot_i8(vec x, vec level, vec sum) {
 #if defined(AREOLE_RELAXED)
   return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(x, level, sum);
 #elif defined(__wasm_simd128__)
-  vec low = wasm_i16x8_extmul_low_i8x16(x, level), high = wasm_i16x8_extmul_high_i8x16(x, level);
-  vec pairs_low = wasm_i32x4_extadd_pairwise_i16x8(low), pairs_high = wasm_i32x4_extadd_pairwise_i16x8(high);
-  vec even = wasm_i32x4_shuffle(pairs_low, pairs_high, 0, 2, 4, 6);
-  vec odd = wasm_i32x4_shuffle(pairs_low, pairs_high, 1, 3, 5, 7);
-  return wasm_i32x4_add(sum, wasm_i32x4_add(even, odd));
+  /* Even and odd bytes as i16: each of the two products leaves a sum of two in its lane. What is made of x is the
+   * same for every level it meets in a turn of a loop, and is made once. */
+  vec even = wasm_i16x8_shr(wasm_i16x8_shl(x, 8), 8), odd = wasm_i16x8_shr(x, 8);
+  vec level_even = wasm_v128_and(level, wasm_i16x8_const_splat(0xff)), level_odd = wasm_u16x8_shr(level, 8);
+  sum = wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(even, level_even));
+  return wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(odd, level_odd));
 #elif defined(__SSSE3__)
   /* Pairs reach 2 * 127 * 127, which an i16 holds, so nothing saturates. */
   __m128i pairs = _mm_maddubs_epi16((__m128i)level, (__m128i)x);
