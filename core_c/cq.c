@@ -268,7 +268,9 @@ DEFINE_GEMM(gemm4_r1, 1, 4, AREOLE_TILE, v_dot_i8)
 #ifdef AREOLE_PAIRS
 /* 4-bit levels are too large for pair sums to add up (pairs.c), but even so they save instructions. */
 DEFINE_GEMV(gemv4_pairs, 4, 4, v_dot_by_pairs)
+DEFINE_GEMV(gemv4_pairs_r1, 1, 4, v_dot_by_pairs)
 DEFINE_GEMM(gemm4_pairs, 2, 4, AREOLE_TILE, v_dot_by_pairs)
+DEFINE_GEMM(gemm4_pairs_r1, 1, 4, AREOLE_TILE, v_dot_by_pairs)
 DEFINE_GEMM(gemm2_pairs_r1, 1, 2, AREOLE_PAIRS_TILE, v_dot_by_pairs)
 #endif
 
@@ -319,16 +321,17 @@ void areole_input_prepare(areole_input *in, const areole_matrix *m, const float 
 
 static void matvec(const areole_matrix *m, const areole_input *in, uint32_t rows, float *y) {
   uint32_t done = m->rows & ~15u, whole = (rows < done ? rows + 15 : done) / 16, steps = m->row_bytes / 4 / m->groups;
-  gemv_kernel *blocks = m->levels->width == 2 ? gemv2_r4 : gemv4_r4;
+  int wide = m->levels->width == 4;
+  gemv_kernel *blocks = wide ? gemv4_r4 : gemv2_r4, *quads = wide ? gemv4_r1 : gemv2_r1;
 #ifdef AREOLE_PAIRS
-  if (m->levels->pairs) blocks = m->levels->width == 2 ? areole_gemv2_pairs : gemv4_pairs;
+  if (m->levels->pairs) blocks = wide ? gemv4_pairs : areole_gemv2_pairs;
+  if (m->levels->pairs && wide) quads = gemv4_pairs_r1;
 #endif
   blocks(m->codes, m->norms, m->levels, in->quads, in->parts, whole, m->groups, steps, y);
   if (rows <= done) return;
   uint32_t fours = (m->rows - done) / 4;
-  (m->levels->width == 2 ? gemv2_r1 : gemv4_r1)(m->codes + (size_t)done * m->row_bytes,
-                                                m->norms + (size_t)done * m->groups, m->levels, in->quads, in->parts,
-                                                fours, m->groups, steps, y + done);
+  quads(m->codes + (size_t)done * m->row_bytes, m->norms + (size_t)done * m->groups, m->levels, in->quads, in->parts,
+        fours, m->groups, steps, y + done);
   for (uint32_t r = done + 4 * fours; r < m->rows; r++) y[r] = single_row(m, r, in->quads, 16, in->parts);
 }
 
@@ -341,7 +344,7 @@ void areole_matmul(const areole_matrix *m, const areole_input *in, uint32_t rows
   uint32_t tile_bytes = m->groups * m->group * 4 * in->tile, wide = m->levels->width == 4, from = 0;
   gemm_kernel *two = wide ? gemm4_r2 : gemm2_r2, *one = wide ? gemm4_r1 : gemm2_r1;
 #ifdef AREOLE_PAIRS
-  if (m->levels->pairs && wide) two = gemm4_pairs;
+  if (m->levels->pairs && wide) two = gemm4_pairs, one = gemm4_pairs_r1;
   if (m->levels->pairs && !wide) {
     one = gemm2_pairs_r1;
     from = rows < whole ? rows : whole;

@@ -24,7 +24,7 @@
 #endif
 
 /* Tokens go through the batched kernels in tiles: of 6 by dots, of 4 by pairs. A batch is whole tiles of either. */
-enum { AREOLE_TILE = 6, AREOLE_PAIRS_TILE = 4, AREOLE_TILES = 12, AREOLE_BATCH = 24 };
+enum { AREOLE_TILE = 6, AREOLE_PAIRS_TILE = 4, AREOLE_TILES = 12, AREOLE_BATCH = 48 };
 enum { AREOLE_PANEL_BYTES = 64 * (256 + 4) }; /* 64 rows of a group at most: see pairs.c */
 enum { AREOLE_MAX_LANES = 8, AREOLE_MAX_HEADS = 3 };
 

@@ -114,54 +114,55 @@ static AREOLE_NOINLINE void look_up(const areole_matrix *m, uint32_t block, uint
 
 /* y (4 tokens, 8 rows a pair of row quads) += one group's products, in CHUNKS chunks of i16; without, all is widened.
  * Two quads of columns a turn: with four, the compiler's order of them asks for more registers than there are. */
-#define DEFINE_PANEL(NAME, CHUNKS)                                                                                \
-  static AREOLE_NOINLINE void NAME(const panel *p, const int8_t *tile, const areole_part *parts, uint32_t groups, \
-                                   const areole_levels *levels, uint32_t quads, uint32_t pairs, float *y,         \
-                                   uint32_t stride) {                                                             \
-    const uint8_t *w = p->levels;                                                                                 \
-    const float *norms = p->norms;                                                                                \
-    vec starts[2][TILE], scales[TILE];                                                                            \
-    for (int t = 0; t < TILE; t++) {                                                                              \
-      const areole_part *part = parts + t * groups;                                                               \
-      for (int c = 0; c < 2; c++) starts[c][t] = start_i16(part->pairs[c], levels->offset);                       \
-      if (CHUNKS == 1) starts[0][t] = v_add_i16(starts[0][t], starts[1][t]);                                      \
-      if (CHUNKS == 0) starts[0][t] = start_i32(part, levels->offset);                                            \
-      scales[t] = v_splat(part->scale * levels->unit);                                                            \
-    }                                                                                                             \
-    for (; pairs; pairs--, y += 8, norms += 8) {                                                                  \
-      const int8_t *x = tile;                                                                                     \
-      vec a[TILE][2], dots[TILE][2];                                                                              \
-      for (int c = 0; c < (CHUNKS == 2 ? 2 : 1); c++) {                                                           \
-        for (int t = 0; t < TILE; t++) a[t][0] = a[t][1] = starts[c][t];                                          \
-        AREOLE_NO_UNROLL                                                                                          \
-        for (const uint8_t *end = w + (CHUNKS == 2 ? 16 : 32) * quads; w < end;) {                                \
-          for (int t = 0; t < TILE; t++) {                                                                        \
-            vec x0 = v_load(x + t * 16), x1 = v_load(x + (TILE + t) * 16);                                        \
-            for (int i = 0; i < 2; i++) {                                                                         \
-              vec first = v_pairs(x0, v_load(w + 16 * i)), second = v_pairs(x1, v_load(w + 16 * i + 32));         \
-              a[t][i] = CHUNKS ? v_add_i16(v_add_i16(a[t][i], first), second)                                     \
-                               : v_add_pairs(second, v_add_pairs(first, a[t][i]));                                \
-            }                                                                                                     \
-          }                                                                                                       \
-          w += 64;                                                                                                \
-          x += 32 * TILE;                                                                                         \
-          AREOLE_OPAQUE(w);                                                                                       \
-          AREOLE_OPAQUE(x);                                                                                       \
-        }                                                                                                         \
-        for (int t = 0; t < TILE; t++)                                                                            \
-          for (int i = 0; i < 2; i++) {                                                                           \
-            vec wide = CHUNKS ? v_widen_pairs(a[t][i]) : a[t][i];                                                 \
-            dots[t][i] = c ? v_add_i32(dots[t][i], wide) : wide;                                                  \
-          }                                                                                                       \
-      }                                                                                                           \
-      for (int i = 0; i < 2; i++) {                                                                               \
-        vec norm = v_load(norms + 4 * i);                                                                         \
-        for (int t = 0; t < TILE; t++) {                                                                          \
-          float *out = y + t * stride + 4 * i;                                                                    \
-          v_store(out, areole_add_group(v_load(out), dots[t][i], norm, scales[t]));                               \
-        }                                                                                                         \
-      }                                                                                                           \
-    }                                                                                                             \
+#define DEFINE_PANEL(NAME, CHUNKS)                                                                                   \
+  static AREOLE_NOINLINE void NAME(const panel *p, const int8_t *tile, const areole_part *parts, uint32_t groups,    \
+                                   const areole_levels *levels, uint32_t quads, uint32_t pairs, int first, float *y, \
+                                   uint32_t stride) {                                                                \
+    const uint8_t *w = p->levels;                                                                                    \
+    const float *norms = p->norms;                                                                                   \
+    vec starts[2][TILE], scales[TILE];                                                                               \
+    for (int t = 0; t < TILE; t++) {                                                                                 \
+      const areole_part *part = parts + t * groups;                                                                  \
+      for (int c = 0; c < 2; c++) starts[c][t] = start_i16(part->pairs[c], levels->offset);                          \
+      if (CHUNKS == 1) starts[0][t] = v_add_i16(starts[0][t], starts[1][t]);                                         \
+      if (CHUNKS == 0) starts[0][t] = start_i32(part, levels->offset);                                               \
+      scales[t] = v_splat(part->scale * levels->unit);                                                               \
+    }                                                                                                                \
+    for (; pairs; pairs--, y += 8, norms += 8) {                                                                     \
+      const int8_t *x = tile;                                                                                        \
+      vec a[TILE][2], dots[TILE][2];                                                                                 \
+      for (int c = 0; c < (CHUNKS == 2 ? 2 : 1); c++) {                                                              \
+        for (int t = 0; t < TILE; t++) a[t][0] = a[t][1] = starts[c][t];                                             \
+        AREOLE_NO_UNROLL                                                                                             \
+        for (const uint8_t *end = w + (CHUNKS == 2 ? 16 : 32) * quads; w < end;) {                                   \
+          for (int t = 0; t < TILE; t++) {                                                                           \
+            vec x0 = v_load(x + t * 16), x1 = v_load(x + (TILE + t) * 16);                                           \
+            for (int i = 0; i < 2; i++) {                                                                            \
+              vec first = v_pairs(x0, v_load(w + 16 * i)), second = v_pairs(x1, v_load(w + 16 * i + 32));            \
+              a[t][i] = CHUNKS ? v_add_i16(v_add_i16(a[t][i], first), second)                                        \
+                               : v_add_pairs(second, v_add_pairs(first, a[t][i]));                                   \
+            }                                                                                                        \
+          }                                                                                                          \
+          w += 64;                                                                                                   \
+          x += 32 * TILE;                                                                                            \
+          AREOLE_OPAQUE(w);                                                                                          \
+          AREOLE_OPAQUE(x);                                                                                          \
+        }                                                                                                            \
+        for (int t = 0; t < TILE; t++)                                                                               \
+          for (int i = 0; i < 2; i++) {                                                                              \
+            vec wide = CHUNKS ? v_widen_pairs(a[t][i]) : a[t][i];                                                    \
+            dots[t][i] = c ? v_add_i32(dots[t][i], wide) : wide;                                                     \
+          }                                                                                                          \
+      }                                                                                                              \
+      for (int i = 0; i < 2; i++) {                                                                                  \
+        vec norm = v_load(norms + 4 * i);                                                                            \
+        for (int t = 0; t < TILE; t++) {                                                                             \
+          float *out = y + t * stride + 4 * i;                                                                       \
+          vec before = first ? v_zero() : v_load(out);                                                               \
+          v_store(out, areole_add_group(before, dots[t][i], norm, scales[t]));                                       \
+        }                                                                                                            \
+      }                                                                                                              \
+    }                                                                                                                \
   }
 
 DEFINE_PANEL(panel_steps, 0)
@@ -182,7 +183,6 @@ static uint32_t chunks_of_tile(const areole_part *parts, uint32_t groups, int32_
 void areole_gemm2_pairs(const areole_matrix *m, const areole_input *in, uint32_t rows, float *y, uint32_t y_stride) {
   uint32_t blocks = (rows + 15) / 16, quads = m->group / 4, tile_bytes = m->groups * m->group * 4 * TILE;
   panel p = {(float *)(void *)in->panel, in->panel + PANEL_BLOCKS * 16 * sizeof(float)};
-  for (uint32_t t = 0; t < round_up(in->tokens, TILE); t++) memset(y + (size_t)t * y_stride, 0, blocks * 64);
   for (uint32_t block = 0, some; block < blocks; block += some) {
     some = blocks - block < PANEL_BLOCKS ? blocks - block : PANEL_BLOCKS;
     for (uint32_t g = 0; g < m->groups; g++) {
@@ -192,9 +192,9 @@ void areole_gemm2_pairs(const areole_matrix *m, const areole_input *in, uint32_t
         const int8_t *x = in->quads + (size_t)(t / TILE) * tile_bytes + g * m->group * 4 * TILE;
         float *out = y + (size_t)t * y_stride + 16 * block;
         switch (chunks_of_tile(parts, m->groups, m->levels->offset, quads)) {
-          case 1: panel_whole(&p, x, parts, m->groups, m->levels, quads, 2 * some, out, y_stride); break;
-          case 2: panel_halves(&p, x, parts, m->groups, m->levels, quads, 2 * some, out, y_stride); break;
-          default: panel_steps(&p, x, parts, m->groups, m->levels, quads, 2 * some, out, y_stride);
+          case 1: panel_whole(&p, x, parts, m->groups, m->levels, quads, 2 * some, !g, out, y_stride); break;
+          case 2: panel_halves(&p, x, parts, m->groups, m->levels, quads, 2 * some, !g, out, y_stride); break;
+          default: panel_steps(&p, x, parts, m->groups, m->levels, quads, 2 * some, !g, out, y_stride);
         }
       }
     }
