@@ -893,11 +893,11 @@ def command_serve(args: argparse.Namespace) -> int:
         raise BuildError(f"there is no port {args.port}: name one from 1 to 65535.")
     site = ensure_site(args.model)
     try:
-        server = SiteServer(site, 8000 if args.port is None else args.port, log=Voice.level > 1)
+        server = SiteServer(site, 8000 if args.port is None else args.port, log=Voice.level > 1, isolated=args.isolated)
     except OSError as error:
         if args.port is not None:
             raise BuildError(f"port {args.port} is not free ({error.strerror}): name another with --port.") from error
-        server = SiteServer(site, 0, log=Voice.level > 1)
+        server = SiteServer(site, 0, log=Voice.level > 1, isolated=args.isolated)
     with server, contextlib.suppress(KeyboardInterrupt):
         print(f"areole is at {server.address}  (Ctrl-C ends it)", flush=True)
         server.serve_forever()
@@ -1058,6 +1058,9 @@ def arguments() -> argparse.ArgumentParser:
         "serve", command_serve, "set up, build, and serve the page with the model on this machine", parents=[shared]
     )
     serve.add_argument("--port", type=int, metavar="N", help="default 8000, or a free one where that is taken")
+    serve.add_argument(
+        "--isolated", action="store_true", help="send the headers (COOP, COEP) without which ?threads=2 has no effect"
+    )
     add_model(serve)
 
     ask = add("ask", command_ask, "ask the page in headless Chromium; the answer goes to stdout", parents=[shared])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 SECONDS = 600.0
+THREADS = ("threads.js", "helper.js", "errors.js")
 TURN = "dim the bedroom lights to 20 percent and lock the front door, then warm up the kitchen"
 
 
@@ -84,16 +85,18 @@ def place(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def core_page(
-    flavor: str, script: str, archives: Mapping[str, Path | bytes]
+    flavor: str, script: str | Path, archives: Mapping[str, Path | bytes], *, isolated: bool = False
 ) -> Iterator[tuple[Callable[[Mapping[str, Any]], Any], str | None]]:
     """A page with the core `areole-FLAVOR.wasm` and the archives under their names. Gives what runs the script's
-    measurement with a specification, to which the core's address is added; and the browser's version."""
+    measurement with a specification, to which the core's address is added; and the browser's version. `isolated`: with
+    the site's scripts for threads."""
     core = needed("AREOLE_CORE", "the core") / f"areole-{flavor}.wasm"
     with tempfile.TemporaryDirectory(prefix="areole-page-") as name:
         site = Path(name)
         for source, target in (
             *((HERE / "page.html", "index.html"), (HERE / script, "main.js"), (HERE / "core.js", "core.js")),
             (core, core.name),
+            *((ROOT / "web" / name, name) for name in (THREADS if isolated else ())),
         ):
             place(source, site / target)
         for target, archive in archives.items():
@@ -101,7 +104,7 @@ def core_page(
                 (site / target).write_bytes(archive)
             else:
                 place(archive, site / target)
-        with Headless(site, ready=False) as tab:
+        with Headless(site, ready=False, isolated=isolated) as tab:
 
             def measure(spec: Mapping[str, Any]) -> Any:
                 return tab.evaluate("(spec) => window.measure(spec)", {"core": core.name, **spec}, seconds=SECONDS)

@@ -754,14 +754,27 @@ static int32_t check_tokens(const areole_session *s, const uint32_t *tokens, uin
   return AREOLE_OK;
 }
 
-int32_t areole_prefill(areole_session *s, const uint32_t *tokens, uint32_t count, uint32_t flags, float *logits) {
+static int32_t check_prefill(const areole_session *s, const uint32_t *tokens, uint32_t count, uint32_t flags,
+                             const float *logits) {
   if (!valid(s) || !tokens || !count || flags > 7) return AREOLE_BAD_ARGUMENT;
-  int all = (flags & AREOLE_LOGITS_ALL) != 0, last = (flags & AREOLE_LOGITS_LAST) != 0, pin = (flags & AREOLE_PIN) != 0;
-  if ((all || last) && !logits) return AREOLE_BAD_ARGUMENT;
+  int pin = (flags & AREOLE_PIN) != 0;
+  if ((flags & (AREOLE_LOGITS_ALL | AREOLE_LOGITS_LAST)) && !logits) return AREOLE_BAD_ARGUMENT;
   if (pin && s->state->position != s->state->pinned) return AREOLE_BAD_ARGUMENT;
   if (pin && count > s->state->capacity - s->state->pinned) return AREOLE_CONTEXT_FULL;
-  int32_t status = check_tokens(s, tokens, count);
+  return check_tokens(s, tokens, count);
+}
+
+#ifdef AREOLE_THREADS
+int32_t areole_prefill_check(const areole_session *s, const uint32_t *tokens, uint32_t count, uint32_t flags,
+                             const float *logits) {
+  return check_prefill(s, tokens, count, flags, logits);
+}
+#endif
+
+int32_t areole_prefill(areole_session *s, const uint32_t *tokens, uint32_t count, uint32_t flags, float *logits) {
+  int32_t status = check_prefill(s, tokens, count, flags, logits);
   if (status) return status;
+  int all = (flags & AREOLE_LOGITS_ALL) != 0, last = (flags & AREOLE_LOGITS_LAST) != 0, pin = (flags & AREOLE_PIN) != 0;
   s->drafted = 0;
   for (uint32_t at = 0, step; at < count; at += step) {
     step = count - at < AREOLE_BATCH ? count - at : AREOLE_BATCH;

@@ -64,11 +64,9 @@ int32_t areole_threads_hinder(areole_threads *t, uint32_t turns, uint32_t every)
   return AREOLE_OK;
 }
 
-int32_t areole_threads_counts(const areole_threads *t, uint32_t *counts) {
-  if (!valid(t) || !counts) return AREOLE_BAD_ARGUMENT;
-  counts[0] = t->finished;
-  counts[1] = t->redone;
-  return AREOLE_OK;
+int32_t areole_threads_count(const areole_threads *t, uint32_t redone) {
+  if (!valid(t)) return AREOLE_BAD_ARGUMENT;
+  return (int32_t)((redone ? t->redone : t->finished) & 0x7fffffff);
 }
 
 static void wake(areole_threads *t) {

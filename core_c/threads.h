@@ -52,12 +52,16 @@ AREOLE_API int32_t areole_threads_stop(areole_threads *threads);
 /* For tests: from here on each helper dawdles `turns` turns in one of `every` parts; 0 turns: no more. */
 AREOLE_API int32_t areole_threads_hinder(areole_threads *threads, uint32_t turns, uint32_t every);
 
-/* How many parts helpers have finished in time, and how many were computed again (2,). */
-AREOLE_API int32_t areole_threads_counts(const areole_threads *threads, uint32_t *counts);
+/* How many parts helpers have finished in time (0), or were computed again (1), modulo 2^31. */
+AREOLE_API int32_t areole_threads_count(const areole_threads *threads, uint32_t redone);
 
 /* The threads that the session's calls use from here on; null for none. TOO_SMALL: its batches do not fit a helper's
  * room, and it stays without. */
 AREOLE_API int32_t areole_session_use_threads(areole_session *session, areole_threads *threads);
+
+/* What areole_prefill would refuse, without feeding: for a host that feeds in pieces. */
+AREOLE_API int32_t areole_prefill_check(const areole_session *session, const uint32_t *tokens, uint32_t count,
+                                        uint32_t flags, const float *logits);
 
 #else
 

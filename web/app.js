@@ -28,6 +28,7 @@ const client = new AreoleClient({
   core: /** @type {any} */ (query.get("core") ?? undefined),
   model: query.get("model") ?? undefined,
   stallSeconds: query.has("stall") ? Number(query.get("stall")) : undefined,
+  threads: query.has("threads") ? Number(query.get("threads")) : undefined,
   trace: query.has("trace"),
 });
 /** The same client for scripts, the console and the tests. */

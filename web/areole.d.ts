@@ -10,7 +10,7 @@ export type ErrorCode =
   "core_abi" | "cancelled" | "call_unparsable" | "truncated" | "call_arguments" | "extract_nothing" |
   "extract_several" | "extract_withheld" | "chat_messages" | "chat_option" | "wasm_blocked" | "python_failed" |
   "load_stalled" | "worker_failed" | "site_manifest" | "fetch_failed" | "fetch_html" | "fetch_size" | "fetch_hash"
-  | "browser_unsupported" | "internal";
+  | "browser_unsupported" | "threads_unavailable" | "internal";
 
 /** A failure: a stable code, a full sentence, and the facts in it as values. */
 export class AreoleError extends Error {
@@ -73,6 +73,8 @@ export interface LoadOptions {
   system?: string;
   /** keep the weights in this browser; true when not given */
   keep?: boolean;
+  /** 1 when not given, up to 8; more than 1 only where the page is cross-origin isolated: see `info.notices` */
+  threads?: number;
   /** give up when nothing arrives for so long */
   stallSeconds?: number;
   onProgress?(progress: Progress): void;

@@ -7,12 +7,13 @@
 import { AreoleError, CSP } from "./errors.js";
 import { Kept } from "./kept.js";
 import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } from "./loader.js";
+import { Threads, planThreads } from "./threads.js";
 
 /**
  * @typedef {object} Site site.json
  * @property {string} version
  * @property {{url: string, bytes: number, sha256: string, name: string}} model
- * @property {{relaxed: string, simd128: string}} core
+ * @property {{relaxed: string, simd128: string, "relaxed-threads"?: string}} core
  * @property {string} wheel
  * @property {string | null} [snapshot] Python's memory with the wheel imported, gzipped
  * @property {string} pyodide folder, ends in a slash
@@ -26,12 +27,14 @@ import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } f
  * @property {number} [stallSeconds] give up when nothing has arrived for so long
  * @property {boolean} [trace] count live proxies, for the leak test
  * @property {boolean} [keep] keep the weights in this browser; true when not given
+ * @property {number} [threads] 1 when not given; more only where the page is cross-origin isolated
  *
  * @typedef {object} Runtime
  * @property {any} bridge PyProxy of areole.bridge.Bridge
  * @property {any} pyodide
  * @property {Record<string, unknown>} info
  * @property {WebAssembly.Memory} memory
+ * @property {Threads | null} threads
  * @property {() => string | null} trapped text of the trap that ended the core, if one did
  */
 
@@ -152,13 +155,15 @@ export async function boot(options, post) {
   checkWebAssembly();
   const core = chooseCore(options.core);
   const site = await readSite(options.base);
+  const plan = planThreads(options.threads, core, site.core["relaxed-threads"]);
+  const corePath = plan.threads > 1 ? /** @type {string} */ (site.core["relaxed-threads"]) : site.core[core];
   const abort = new AbortController();
   const fetching = { fresh: options.fresh, signal: abort.signal };
 
   const pyodidePaths = PYODIDE_FILES.map((file) => site.pyodide + file);
   const modelPath = options.model ?? site.model.url;
   const snapshotPath = site.snapshot && typeof DecompressionStream === "function" ? [site.snapshot] : [];
-  const paths = [site.core[core], site.wheel, ...snapshotPath, ...pyodidePaths];
+  const paths = [corePath, site.wheel, ...snapshotPath, ...pyodidePaths];
   const sizes = new Map(paths.map((path) => [path, site.files[path]?.bytes ?? 0]));
   sizes.set(modelPath, options.model ? 0 : site.model.bytes);
   const progress = new Progress(sizes, post);
@@ -191,8 +196,10 @@ export async function boot(options, post) {
       await kept?.settled();
       waiting.delete("the weights");
       if (expected.sha256 && globalThis.crypto?.subtle) {
-        // The digest is taken on a view of the core's memory, off this thread; nothing grows that memory meanwhile.
-        const got = hex(await crypto.subtle.digest("SHA-256", new Uint8Array(memory.buffer, address, bytes)));
+        // The digest is taken on a view of the core's memory, off this thread; nothing grows that memory meanwhile. Of
+        // memory that threads share the browser only takes a copy.
+        const view = new Uint8Array(memory.buffer, address, bytes);
+        const got = hex(await crypto.subtle.digest("SHA-256", plan.threads > 1 ? view.slice() : view));
         if (got !== expected.sha256) {
           await kept?.clear();
           if (repaired || !(restored || resumed)) throw hashError(modelURL, got, expected.sha256);
@@ -214,8 +221,8 @@ export async function boot(options, post) {
     fetchBytes(new URL(path, options.base), site.files[path] ?? {}, { ...fetching, onBytes: (n) => progress.add(path, n) });
 
   const weights = async () => {
-    const bytes = await fetchPart(site.core[core]);
-    const guarded = await startCore(bytes, site.core[core]);
+    const bytes = await fetchPart(corePath);
+    const guarded = await startCore(bytes, corePath, plan.threads);
     const address = Math.ceil(guarded.heapBase / 64) * 64;
     const filled = await fill(guarded.memory, address);
     seconds.weights = since(began);
@@ -259,7 +266,7 @@ export async function boot(options, post) {
   } finally {
     watch.stop();
   }
-  const [{ exports, memory, address, nbytes, trapped, ...loaded }, { pyodide, module, snapshot }] = parts;
+  const [{ exports, memory, address, nbytes, trapped, threads, ...loaded }, { pyodide, module, snapshot }] = parts;
   if (loaded.verified === "later" && expected.sha256) {
     progress.enter("verify", modelPath);
     checkHashInPython(pyodide, memory, address, nbytes, expected.sha256, modelURL);
@@ -289,9 +296,11 @@ export async function boot(options, post) {
     downloadBytes: progress.total,
     loadSeconds: seconds,
     crossOriginIsolated: globalThis.crossOriginIsolated === true,
+    threads: plan.threads,
+    notices: plan.notice ? [plan.notice] : [],
   };
   progress.enter("ready", modelPath);
-  return { bridge, pyodide, info, memory, trapped };
+  return { bridge, pyodide, info, memory, threads, trapped };
 }
 
 /** @param {Uint8Array<ArrayBuffer>} bytes */
@@ -339,30 +348,38 @@ async function readSite(base) {
  * and only here can it be told from one for certain. The wrapper costs some 20 ns a call, at one call a token.
  * @param {Uint8Array<ArrayBuffer>} bytes
  * @param {string} path
+ * @param {number} threadCount
  */
-async function startCore(bytes, path) {
+async function startCore(bytes, path, threadCount) {
+  /** @type {WebAssembly.Imports} */
+  const imports = threadCount > 1 ? { env: { memory: Threads.memory() } } : {};
+  let module;
   let instance;
   try {
-    instance = await WebAssembly.instantiate(await WebAssembly.compile(bytes), {});
+    module = await WebAssembly.compile(bytes);
+    instance = await WebAssembly.instantiate(module, imports);
   } catch (error) {
     throw AreoleError.wrap(error, "core_abi", `${path} could not be instantiated. `);
   }
-  const { memory, __heap_base: heapBase } = instance.exports;
-  if (!(memory instanceof WebAssembly.Memory) || !(heapBase instanceof WebAssembly.Global)) {
+  const { memory, __heap_base: base } = instance.exports;
+  if (!(memory instanceof WebAssembly.Memory) || !(base instanceof WebAssembly.Global)) {
     throw new AreoleError("core_abi", `${path} exports no memory or no __heap_base; rebuild the core.`, { path });
   }
+  let heapBase = Number(base.value);
+  const threads = threadCount > 1 ? new Threads(module, instance.exports, memory) : null;
+  if (threads) heapBase = threads.start(threadCount - 1, Math.ceil(heapBase / 64) * 64);
   /** @type {string | null} */
   let trap = null;
   /** @type {Record<string, unknown>} */
   const exports = {};
-  for (const [key, value] of Object.entries(instance.exports)) {
+  for (const [key, value] of Object.entries({ ...instance.exports, ...threads?.calls() })) {
     if (typeof value !== "function") {
       exports[key] = value;
       continue;
     }
     exports[key] = (/** @type {any[]} */ ...args) => {
       try {
-        return value(...args);
+        return /** @type {any} */ (value)(...args);
       } catch (error) {
         // A wrong argument is a TypeError and harmless; after a trap or an exhausted stack the memory is in no known state.
         if (!(error instanceof TypeError)) trap = `${key}: ${error instanceof Error ? error.message : error}`;
@@ -370,7 +387,9 @@ async function startCore(bytes, path) {
       }
     };
   }
-  return { exports, memory, heapBase: Number(heapBase.value), trapped: () => trap };
+  // The helpers' memory lies below what Python manages.
+  exports.__heap_base = { value: heapBase };
+  return { exports, memory, heapBase, threads, trapped: () => trap };
 }
 
 /**

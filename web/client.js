@@ -13,6 +13,7 @@ import { AreoleError } from "./errors.js";
  * @property {number} [stallSeconds] give a load up when nothing arrives for so long
  * @property {boolean} [trace] count live Python proxies (see stats)
  * @property {boolean} [keep] keep the weights in this browser; true when not given
+ * @property {number} [threads] 1 when not given; more only where the page is cross-origin isolated
  * @property {Contract} [contract] the rules where a declaration names none; areole's own when not given
  *
  * @typedef {"areole" | "needle" | "raw"} Contract what stands between what the model writes and what is returned
@@ -248,7 +249,7 @@ export class AreoleClient extends EventTarget {
     return this.#post({ type: "golden", request });
   }
 
-  /** Bytes of memory and, with the option `trace`, live Python proxies. */
+  /** Bytes of memory, what threads do, and, with the option `trace`, live Python proxies. */
   async stats() {
     this.#begin();
     return this.#post({ type: "stats" });

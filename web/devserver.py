@@ -1,9 +1,10 @@
 """The development server: a folder over HTTP on this machine only, with the types and the policy the page needs.
 
 It sends nothing special that a static host would not: the right MIME types, the rest of a file from a byte on, and
-the Content-Security-Policy that index.html carries too, as a header so that it also binds the worker. No cross-origin
-isolation, on purpose: the page must work without it. It refuses other methods than GET and HEAD, folder listings, and
-paths that leave the folder. Used by `build.py serve` and by headless.py; standard library only.
+the Content-Security-Policy that index.html carries too, as a header so that it also binds the worker. Cross-origin
+isolation only where it is asked for: the page must work without it, and only threads need it. It refuses other methods
+than GET and HEAD, folder listings, and paths that leave the folder. Used by `build.py serve` and by headless.py;
+standard library only.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ CONTENT_SECURITY_POLICY = (
     "frame-ancestors 'none'"
 )
 
+# What makes a page cross-origin isolated; its workers' scripts need them too.
+ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
+
 # Not the mimetypes module: its answers depend on the machine's own tables.
 MIME_TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -45,14 +49,16 @@ CHUNK = 1 << 18
 
 
 class SiteServer(ThreadingHTTPServer):
-    """Serves `folder` on 127.0.0.1; port 0 takes a free one. `address` is what a browser opens."""
+    """Serves `folder` on 127.0.0.1; port 0 takes a free one. `address` is what a browser opens. `isolated` sends the
+    headers without which a page has no threads."""
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, folder: Path, port: int = 0, *, log: bool = False) -> None:
+    def __init__(self, folder: Path, port: int = 0, *, log: bool = False, isolated: bool = False) -> None:
         self.folder = folder.resolve()
         self.log = log
+        self.isolated = isolated
         super().__init__(("127.0.0.1", port), SiteHandler)
 
     @property
@@ -139,6 +145,8 @@ class SiteHandler(BaseHTTPRequestHandler):
         self.send_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
+        for name, value in ISOLATION.items() if self.server.isolated else ():
+            self.send_header(name, value)
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
@@ -147,9 +155,9 @@ class SiteHandler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(folder: Path, port: int = 0) -> Iterator[SiteServer]:
+def serving(folder: Path, port: int = 0, *, isolated: bool = False) -> Iterator[SiteServer]:
     """A server in a thread of its own for as long as the block runs."""
-    with SiteServer(folder, port) as server:
+    with SiteServer(folder, port, isolated=isolated) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:

@@ -88,7 +88,8 @@ class Headless:
 
     Members for tests: `page` (Playwright's, synchronous), `context`, `address`, `info` (what the page said it loaded),
     `console_errors` (errors the console showed, uncaught ones included), `requests` (every URL asked for).
-    With `ready=False` the page is opened but not waited for. `query` goes into the address, `core` too.
+    With `ready=False` the page is opened but not waited for. `query` goes into the address, `core` too. `isolated`
+    makes the page cross-origin isolated, which threads need.
     """
 
     def __init__(
@@ -100,8 +101,10 @@ class Headless:
         ready: bool = True,
         chromium: str | None = None,
         load_seconds: float = LOAD_SECONDS,
+        isolated: bool = False,
     ) -> None:
         self.site = Path(site)
+        self.isolated = isolated
         self.query = {**({"core": core} if core else {}), **(query or {})}
         self.wait_ready = ready
         self.chromium = chromium or os.environ.get("AREOLE_CHROMIUM") or shutil.which("chromium")
@@ -123,7 +126,7 @@ class Headless:
         if self.chromium is None:
             raise HeadlessError("no Chromium: set AREOLE_CHROMIUM or install chromium")
         with contextlib.ExitStack() as stack:
-            self.server = stack.enter_context(serving(self.site))
+            self.server = stack.enter_context(serving(self.site, isolated=self.isolated))
             self._playwright = stack.enter_context(sync_playwright())
             stack.callback(self._close_browser)
             self._stack = stack.pop_all()

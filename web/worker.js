@@ -3,7 +3,7 @@
  * messages in, so a cancel takes effect at the next token. Refuses nothing silently: every request ends in exactly one
  * `result` or `error` with its id.
  *
- * To the worker:   {type:"load", base, core?, model?, fresh?, stallSeconds?, trace?} once, then with an id each
+ * To the worker:   {type:"load", base, core?, model?, threads?, fresh?, stallSeconds?, trace?} once, then with an id each
  *                  {type:"declare", tools, system, options} {type:"complete", text, options} {type:"embed", text} {type:"reset"}
  *                  {type:"replay", turns} {type:"check", tools} {type:"define", source} {type:"invoke", name, arguments}
  *                  {type:"survey", buffer, name}
@@ -170,12 +170,16 @@ async function invoke(bridge, request) {
   }
 }
 
-/** Memory and live handles; the handles only with `trace` at load. @param {import("./boot.js").Runtime} runtime */
-function stats({ memory, pyodide }) {
+/**
+ * Memory, threads and live handles; the handles only with `trace` at load.
+ * @param {import("./boot.js").Runtime} runtime
+ */
+function stats({ memory, threads, pyodide }) {
   const module = pyodide._module;
   return {
     coreBytes: memory.buffer.byteLength,
     pythonBytes: module.HEAPU8?.byteLength ?? null,
+    threads: threads?.state() ?? null,
     proxies: module.pyproxy_alloc_map?.size ?? null,
   };
 }
@@ -235,6 +239,7 @@ async function close() {
   queue.length = 0;
   const runtime = await loading?.catch(() => null);
   if (runtime && !dead) {
+    runtime.threads?.stop();
     runtime.bridge.close();
     runtime.bridge.destroy();
   }

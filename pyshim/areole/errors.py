@@ -64,6 +64,7 @@ ERROR_CODES: dict[str, str] = {
     "fetch_size": "A fetched file has another size than the site's list says.",
     "fetch_hash": "A fetched file has another SHA-256 than the site's list says.",
     "browser_unsupported": "The browser lacks something that areole cannot do without.",
+    "threads_unavailable": "More threads than one were asked for and cannot be had, so there is one: a notice.",
     "internal": "Something happened that areole has no better name for; this is a bug.",
 }
 """Stable code -> what it means, in one sentence."""

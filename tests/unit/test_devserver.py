@@ -64,6 +64,14 @@ def test_types_and_policy(server: SiteServer, path: str, kind: str) -> None:
     assert "Cross-Origin-Opener-Policy" not in headers and "Cross-Origin-Embedder-Policy" not in headers
 
 
+def test_isolation_is_for_every_file_where_it_is_asked_for(server: SiteServer) -> None:
+    with serving(server.folder, isolated=True) as other:
+        for path in ("/", "/py.mjs", "/missing.js"):
+            _, headers, _ = ask(other, path)
+            assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+            assert headers["Cross-Origin-Embedder-Policy"] == "require-corp"
+
+
 def test_the_page_carries_the_same_policy() -> None:
     page = (ROOT / "web" / "index.html").read_text(encoding="utf-8")
     in_header_only = "; frame-ancestors 'none'"  # a <meta> cannot say it

@@ -65,11 +65,13 @@ export function showLoading(client) {
 }
 
 /** @param {Record<string, any>} info */
-function showInfo({ core, model, loadSeconds, pyodide, version, downloadBytes }) {
+function showInfo({ core, model, loadSeconds, pyodide, version, downloadBytes, threads, notices }) {
   text.textContent = `ready in ${loadSeconds.total.toFixed(1)} s`;
   const checked = model.verified === "SHA-256" ? "checked by SHA-256" : "hash not checked";
+  const build = `${core === "relaxed" ? "relaxed SIMD" : "SIMD128"} core${threads > 1 ? ` with ${threads} threads` : ""}`;
+  const told = notices.map((/** @type {{message: string}} */ { message }) => ` ${message}`).join("");
   byId("about-text").textContent =
-    `areole ${version}: ${core === "relaxed" ? "relaxed SIMD" : "SIMD128"} core, Pyodide ${pyodide}, ` +
-    `${model.name} (${megabytes(model.bytes)} MB, ${checked}); ${megabytes(downloadBytes)} MB in all.`;
+    `areole ${version}: ${build}, Pyodide ${pyodide}, ${model.name} (${megabytes(model.bytes)} MB, ${checked}); ` +
+    `${megabytes(downloadBytes)} MB in all.${told}`;
   announce("The model is ready.");
 }
