@@ -55,14 +55,17 @@ export async function runOne(call, tool, { signal, confirm } = {}) {
 }
 
 /**
- * What the work comes to, or an error as soon as the signal says so: a function need not heed it to be left behind.
- * @param {unknown} work
+ * What the work comes to, or an error as soon as the signal says so: what does not heed the signal is left behind.
+ * @template T
+ * @param {T | Promise<T>} work
  * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
  */
-async function unlessAborted(work, signal) {
+export async function unlessAborted(work, signal) {
   if (!signal) return work;
   /** @type {() => void} */
   let stop = () => {};
+  /** @type {Promise<never>} */
   const aborted = new Promise((_, reject) => {
     stop = () => reject(new AreoleError("cancelled", "It was stopped."));
   });

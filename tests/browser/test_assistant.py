@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pages import Opener, settled
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from headless import Headless
 
@@ -162,6 +162,23 @@ def test_stopped_requests_leave_no_trace_in_the_conversation(page: Page) -> None
     seen = page.evaluate("() => areole.complete('three').then(({ seen }) => seen)")
     assert [turn["said"] for turn in seen["replayed"]] == ["one"]
     assert seen["turns"] == 3
+
+
+def test_a_request_that_waits_for_the_model_is_stopped_at_once(quick: Headless, open_page: Opener) -> None:
+    held: list[Route] = []
+    page = open_page(quick, before=lambda page: page.route("**/model/*", lambda route: held.append(route)))
+    expect(page.locator("#presets button")).to_have_count(14)
+    page.get_by_role("textbox", name="Request").fill("one")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(turns(page).last.locator(".answer-text")).to_have_text("Waiting for the model …")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(turns(page).last).to_have_attribute("data-state", "stopped")
+    page.get_by_role("button", name="Ask again").click()
+    expect(turns(page).last.locator(".answer-text")).to_have_text("Waiting for the model …")
+    for route in held:
+        route.continue_()
+    expect(turns(page)).to_have_count(1)
+    expect(turns(page).last).to_have_attribute("data-state", "done")
 
 
 def test_copies(page: Page) -> None:

@@ -148,12 +148,14 @@ def test_tools_are_designed(page: Page) -> None:
     tab_to(page, "#tools")
     type_over(page, '[{"name": "water", "parameters": {"type": "obj')
     expect(page.locator("#tools-error")).to_contain_text("Line 1")
+    expect(page.locator("#report-state")).to_contain_text("The list cannot be read")
     page.keyboard.press("ControlOrMeta+End")
     page.keyboard.type('ect", "properties": {"litres": {"type": "integer"}}}}]')
     expect(page.locator("#tools-error")).to_be_empty()
     page.keyboard.press("Tab")  # the field does not keep the Tab key
     assert focused(page) != "tools"
     expect(page.locator("#report")).to_contain_text("water")
+    expect(page.locator("#report-state")).to_contain_text("All rules can be kept")
     tab_to(page, "#import")
     type_over(page, json.dumps({"tools": [{"name": "from_mcp", "inputSchema": {"type": "object"}}]}))
     tab_to(page, "#import-use")

@@ -313,6 +313,27 @@ def test_everything_can_be_removed(quick: Headless, open_page: Opener, server: S
     assert server.weights_asked() == [0]
 
 
+def test_what_was_removed_in_one_tab_is_not_put_back_by_another(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    page = open_page(quick, address=server.address)
+    settled(page)
+    other = page.context.new_page()
+    other.goto(server.address)
+    settled(other)
+    for text in ("secret", "more"):
+        other.get_by_role("textbox", name="Request").fill(text)
+        other.get_by_role("button", name="Ask", exact=True).click()
+        expect(other.locator(".turn").last).to_have_attribute("data-state", "done")
+        if text == "secret":
+            page.get_by_role("link", name="This device").click()
+            page.get_by_role("button", name="Remove everything").click()
+            page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
+            expect(page.locator("#device-result")).to_contain_text("Everything was removed")
+            expect(other.locator(".turn")).to_have_count(0)
+    assert page.evaluate("() => [localStorage.length, sessionStorage.length]") == [0, 0]
+
+
 def test_it_can_be_installed(quick: Headless, tmp_path: Path) -> None:
     flags = ["--no-sandbox"]
     launch = quick._playwright.chromium.launch_persistent_context

@@ -174,7 +174,6 @@ export function startOffline(client) {
     offline = "removed";
     result.textContent = "Everything was removed. What is open here goes on until you close it, and keeps nothing more.";
     announce("Everything was removed.");
-    dispatchEvent(new Event("areole-removed"));
     showDevice();
   });
   onView("device", showDevice);

@@ -10,6 +10,9 @@ const prefix = `areole ${site} `;
 /** @type {Map<string, string>} what stands in for storage where there is none */
 const memory = new Map();
 let stopped = false;
+/** Tells the page's other tabs that everything was removed, so that none of them puts it back. */
+const tabs = new BroadcastChannel(`${prefix}removed`);
+tabs.addEventListener("message", forget);
 
 /**
  * @param {string} name
@@ -37,10 +40,17 @@ export function remember(name, value) {
   }
 }
 
-/** Removes all that the page keeps in this browser, and keeps nothing more until it is opened anew. */
-export async function removeEverything() {
+/** Keeps nothing more until the page is opened anew. */
+function forget() {
   stopped = true;
   memory.clear();
+  dispatchEvent(new Event("areole-removed"));
+}
+
+/** Removes all that the page keeps in this browser. */
+export async function removeEverything() {
+  forget();
+  tabs.postMessage("removed");
   try {
     for (const key of Object.keys(localStorage)) if (key.startsWith(prefix)) localStorage.removeItem(key);
   } catch {

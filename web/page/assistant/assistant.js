@@ -241,8 +241,10 @@ export function startAssistant(client) {
     change();
     if (!goes) return;
     following = true;
+    const from = scrollY;
     requestAnimationFrame(() => {
       following = false;
+      if (scrollY < from) return; // scrolled up meanwhile: to read what is there
       scrollBy(0, Math.max(below() + 8, 0));
     });
   }
@@ -307,21 +309,19 @@ export function startAssistant(client) {
     submit();
   });
 
-  toolset.addEventListener("tools", () => {
-    if (asking) asking.abort();
+  const forget = () => {
+    (asking ?? acting)?.abort();
     conversation.clear();
     showAll();
-  });
+  };
+  toolset.addEventListener("tools", forget);
+  addEventListener("areole-removed", forget);
   const refresh = () => {
     for (const view of views.values()) view.show();
   };
   toolset.addEventListener("rules", () => conversation.desync());
   toolset.addEventListener("runnable", refresh);
   trust.addEventListener("change", refresh);
-  addEventListener("areole-removed", () => {
-    conversation.clear();
-    showAll();
-  });
 
   const copied = button("Close", () => /** @type {HTMLDialogElement} */ (byId("copy-by-hand")).close());
   byId("copy-close").append(copied);

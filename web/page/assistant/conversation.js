@@ -3,6 +3,7 @@
  * the worker has exactly the turns before the one that is asked, whatever else was asked of it meanwhile.
  */
 
+import { unlessAborted } from "../../running.js";
 import { recall, remember } from "../saved.js";
 import { toolset } from "../toolset.js";
 
@@ -95,11 +96,12 @@ export class Conversation {
   async ask(turn, { onEvent, signal }) {
     const { text, system, contract, depth } = toolset;
     if (this.#synced !== this.#client.epoch) {
-      await this.#client.prepare(text, system, { contract, explain: true, ...(depth === undefined ? {} : { depth }) });
+      // The model may be minutes away: stopping must not wait for it.
+      const options = { contract, explain: true, ...(depth === undefined ? {} : { depth }) };
+      await unlessAborted(this.#client.prepare(text, system, options), signal);
       const earlier = this.turns.filter((one) => one !== turn && one.state === "done").map(past);
-      if (earlier.length) await this.#client.replay(earlier);
+      if (earlier.length) await unlessAborted(this.#client.replay(earlier), signal);
     }
-    signal.throwIfAborted();
     this.#synced = -1;
     const answer = await this.#client.complete(turn.said, { onEvent, signal, probabilities: true });
     this.#synced = this.#client.epoch;

@@ -53,12 +53,18 @@ function toolReport({ name, exposed, rules, refused, dropped }) {
 /** @param {import("../../client.js").AreoleClient} client */
 export function startReport(client) {
   let asked = 0;
+  /** The text that the report is of; empty where there is none, or a later one that cannot be read. */
   let shown = "";
 
   async function check() {
     const { text } = toolset;
-    if (byId("toolbox").hidden || text === shown || readTools(text).fault) return;
+    if (byId("toolbox").hidden || text === shown) return;
     const mine = ++asked;
+    if (readTools(text).fault) {
+      shown = "";
+      state.textContent = place.hasChildNodes() ? "The list cannot be read; what stands here is of the last one that could." : "The list cannot be read.";
+      return;
+    }
     state.textContent = client.state === "ready" ? "Checking …" : "Is checked when the model is there …";
     try {
       const found = await client.check(text);
