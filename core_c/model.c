@@ -1,7 +1,7 @@
 /* model.c: from a table of tensors to a model. One walk in the archive's order both measures and builds. */
 #include "model.h"
 
-enum { LEVEL_SLOTS = 25 }; /* five widths by five group sizes */
+enum { LEVEL_SLOTS = 25, MOST_ROWS = 1 << 24 }; /* five widths by five group sizes; of a tensor */
 
 typedef struct {
   const areole_tensor *next, *end;
@@ -45,7 +45,8 @@ static int32_t check_geometry(const areole_geometry *g) {
     if (!g->engram_order_count || g->engram_order_count > 4 || !g->engram_slots || !g->engram_taps ||
         g->engram_taps > 16 || !g->engram_dilation || g->engram_dilation > 64 || !g->engram_tables ||
         g->engram_tables > 1024 || g->engram_tables % g->engram_order_count ||
-        g->engram_tables * g->engram_sub_dim != g->d_model)
+        (uint64_t)g->engram_tables * g->engram_sub_dim != g->d_model ||
+        (uint64_t)g->engram_tables * g->engram_slots > MOST_ROWS)
       return AREOLE_BAD_GEOMETRY;
     for (uint32_t i = 0; i < g->engram_order_count; i++)
       if (!g->engram_orders[i] || g->engram_orders[i] > 8) return AREOLE_BAD_GEOMETRY;
@@ -63,7 +64,7 @@ static const areole_tensor *expect(builder *b, int dense, uint32_t rows, uint32_
   if (b->next == b->end) return 0;
   const areole_tensor *t = b->next++;
   uint64_t bytes;
-  if (!t->rows || !t->columns || t->rows > 1u << 24 || t->columns > 1u << 24) return 0;
+  if (!t->rows || !t->columns || t->rows > MOST_ROWS || t->columns > MOST_ROWS) return 0;
   if (dense) {
     if (t->dtype != AREOLE_F16 && t->dtype != AREOLE_F32) return 0;
     bytes = (uint64_t)t->rows * t->columns * (t->dtype == AREOLE_F16 ? 2 : 4);
