@@ -21,6 +21,7 @@ import { byId, element } from "./page/ui.js";
 import { goTo, showView } from "./page/views.js";
 import { startArchive } from "./page/workbench/archive.js";
 import { startCases } from "./page/workbench/cases.js";
+import { startDepth } from "./page/workbench/depth.js";
 import { startTokens } from "./page/workbench/tokens.js";
 
 const query = new URLSearchParams(location.search);
@@ -44,6 +45,7 @@ startPython(client);
 startJavaScript();
 startImport();
 startTokens(client);
+startDepth(client);
 startCases(client);
 startArchive(client);
 const saved = Conversation.saved();

@@ -36,6 +36,7 @@ import { Threads, planThreads } from "./threads.js";
  * @property {WebAssembly.Memory} memory
  * @property {Threads | null} threads
  * @property {() => string | null} trapped text of the trap that ended the core, if one did
+ * @property {() => Promise<Uint8Array<ArrayBuffer>>} file the weights' file as it was loaded; the core repacks its copy
  */
 
 /** An empty module: as small as a module can be, so compiling it only asks for permission. */
@@ -300,7 +301,20 @@ export async function boot(options, post) {
     notices: plan.notice ? [plan.notice] : [],
   };
   progress.enter("ready", modelPath);
-  return { bridge, pyodide, info, memory, threads, trapped };
+  /** From what is kept, if that is still right, else from the network. */
+  const file = async () => {
+    if (loaded.kept.state === "kept" && expected.sha256) {
+      const whole = new Uint8Array(nbytes);
+      let at = 0;
+      for await (const piece of (await Kept.open(options.base, modelURL.href, expected.sha256)).pieces(nbytes)) {
+        whole.set(piece, at);
+        at += piece.length;
+      }
+      if (at === nbytes && hex(await crypto.subtle.digest("SHA-256", whole)) === expected.sha256) return whole;
+    }
+    return fetchBytes(modelURL, { ...expected, bytes: nbytes }, {});
+  };
+  return { bridge, pyodide, info, memory, threads, trapped, file };
 }
 
 /** @param {Uint8Array<ArrayBuffer>} bytes */

@@ -233,6 +233,12 @@ export class AreoleClient extends EventTarget {
     return this.#post({ type: "survey", buffer, name });
   }
 
+  /** The archive of a shorter model, cut from the one that is loaded. @param {number} depth @returns {Promise<{name: string, blob: Blob}>} */
+  async slice(depth) {
+    this.#begin();
+    return this.#post({ type: "slice", depth });
+  }
+
   /**
    * Ends the worker in the middle of whatever it does, and starts a new one with the same tools and Python functions. The
    * way out of an endless loop: without cross-origin isolation there is no other.

@@ -6,7 +6,7 @@
  * To the worker:   {type:"load", base, core?, model?, threads?, fresh?, stallSeconds?, trace?} once, then with an id each
  *                  {type:"declare", tools, system, options} {type:"complete", text, options} {type:"embed", text} {type:"reset"}
  *                  {type:"replay", turns} {type:"check", tools} {type:"define", source} {type:"invoke", name, arguments}
- *                  {type:"survey", buffer, name}
+ *                  {type:"survey", buffer, name} {type:"slice", depth}
  *                  {type:"golden", request} {type:"stats"}; {type:"cancel", id} {type:"close"}
  * From the worker: {type:"progress", file, loaded, total, phase} {type:"ready", info} {type:"event", id, event}
  *                  {type:"result", id, ...} {type:"error", id?, code, message, details}; an error without an id is the end
@@ -107,6 +107,8 @@ function serve(runtime, request) {
       return invoke(bridge, request);
     case "survey":
       return answer(bridge.survey(new Uint8Array(request.buffer), request.buffer.byteLength, request.name));
+    case "slice":
+      return slice(runtime, request.depth);
     case "golden":
       return answer(bridge.golden(JSON.stringify(request.request)));
     case "stats":
@@ -168,6 +170,22 @@ async function invoke(bridge, request) {
   } finally {
     coroutine.destroy?.();
   }
+}
+
+/**
+ * The archive of a shorter model: Python says which parts of the file it is made of.
+ * @param {import("./boot.js").Runtime} runtime
+ * @param {number} depth
+ */
+async function slice({ bridge, file }, depth) {
+  const { name, bytes, pieces } = /** @type {any} */ (answer(bridge.slice(depth)));
+  const whole = await file();
+  /** @param {string | [number, number]} piece */
+  const part = (piece) =>
+    typeof piece === "string" ? Uint8Array.from(atob(piece), (c) => c.charCodeAt(0)) : whole.subarray(piece[0], piece[0] + piece[1]);
+  const blob = new Blob(pieces.map(part), { type: "application/octet-stream" });
+  if (blob.size !== bytes) throw new AreoleError("internal", `The archive has ${blob.size} bytes; ${bytes} were planned.`);
+  return { name, blob };
 }
 
 /**

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
@@ -248,6 +249,22 @@ class Bridge:
         from .archive_survey import survey_page
 
         return _text({"type": "surveyed", **survey_page(view, size, name)})
+
+    @_answering
+    def slice(self, depth: int) -> str:
+        """{"type": "sliced", "name", "bytes", "pieces"}: the archive of the rung of `depth` blocks, see areole.ladder.
+
+        A piece is base64 text, or [offset, length] of the file that was loaded: the page has that, and the core's copy
+        is not as it was.
+        """
+        from .ladder import rung
+
+        self._open()
+        archive = self._model.archive
+        cut = rung(archive, depth)
+        pieces = [b64encode(one).decode() if isinstance(one, bytes) else list(one) for one in cut.pieces()]
+        name = f"{archive.name.removesuffix('.cact')}-{depth}.cact"
+        return _text({"type": "sliced", "name": name, "bytes": cut.nbytes, "pieces": pieces})
 
     @_answering
     def reset(self) -> str:

@@ -20,7 +20,7 @@ from .archive import Archive
 from .errors import RequestError
 from .header import Geometry
 from .layout import Tensor
-from .writer import Entry, archive_chunks, archive_size
+from .writer import Entry, archive_chunks, archive_parts, archive_size
 
 LOWEST = 2
 """Blocks of the shortest rung: both ends."""
@@ -95,6 +95,16 @@ class Rung:
     def chunks(self) -> Iterator[bytes]:
         """The file, in pieces of at most a few megabytes."""
         return archive_chunks(self.head, self.entries)
+
+    def pieces(self) -> Iterator[bytes | tuple[int, int]]:
+        """The file in pieces that need not be read: bytes, or (offset, length) of what the first archive's file has."""
+        for part in archive_parts(self.head, self.entries):
+            if not isinstance(part, Entry):
+                yield part
+            elif isinstance(part.chunks, _Ranges):
+                yield from part.chunks.ranges
+            else:
+                yield from part.chunks
 
     def to_bytes(self) -> bytes:
         return b"".join(self.chunks())

@@ -28,6 +28,15 @@ class Entry:
 
 def archive_chunks(head: bytes, entries: list[Entry]) -> Iterator[bytes]:
     """The file in pieces: `head` (header and codebooks), the directory, the tensors."""
+    for part in archive_parts(head, entries):
+        if isinstance(part, Entry):
+            yield from part.chunks
+        else:
+            yield part
+
+
+def archive_parts(head: bytes, entries: list[Entry]) -> Iterator[bytes | Entry]:
+    """The file in order: an entry stands for its tensor's bytes."""
     at = len(head) + len(entries) * RECORD.size
     directory = bytearray()
     gaps = []
@@ -43,7 +52,7 @@ def archive_chunks(head: bytes, entries: list[Entry]) -> Iterator[bytes]:
     for gap, entry in zip(gaps, entries, strict=True):
         if gap:
             yield bytes(gap)
-        yield from entry.chunks
+        yield entry
 
 
 def archive_size(head: bytes, entries: list[Entry]) -> int:

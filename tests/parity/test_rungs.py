@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from goldens import ROW_COSINE, cosine
 
 from areole.agent import Needle
 from areole.archive import Archive, parse
+from areole.bridge import Bridge
 from areole.core import Core, load_core
 from areole.errors import CoreError, RequestError
 from areole.golden import evaluate
@@ -52,6 +54,19 @@ def test_the_reference(tiny_model: Model, tiny_golden: Golden, golden: Golden, d
     assert cosine(logits, golden[f"tiny_{depth}"]).min() > 0.9998
     assert cosine(embedding, golden[f"tiny_{depth}_embedding_head"]) > 0.9995
     assert abs(confidence - golden[f"tiny_{depth}_confidence_head"]) < 0.04
+
+
+def test_the_page_s_pieces(tiny_path: Path, tiny_archive: Archive) -> None:
+    """What a bridge plans, with a core that has repacked its copy, is what is cut from the file."""
+    data = tiny_path.read_bytes()
+    with Model.load(tiny_path, load_core("native")) as model:
+        bridge = Bridge(model)
+        for depth in (2, 4, 5):
+            plan = json.loads(bridge.slice(depth))
+            pieces = [b64decode(p) if isinstance(p, str) else data[p[0] : p[0] + p[1]] for p in plan["pieces"]]
+            assert b"".join(pieces) == rung(tiny_archive, depth).to_bytes() and plan["bytes"] == sum(map(len, pieces))
+            assert plan["name"] == f"needle3_tiny-{depth}.cact"
+        assert json.loads(bridge.slice(6))["code"] == "request_option"
 
 
 def test_rungs_live_side_by_side(tiny_model: Model, tiny_golden: Golden) -> None:

@@ -12,6 +12,15 @@ import { AreoleError } from "../errors.js";
  */
 export const byId = (id) => /** @type {T} */ (document.getElementById(id));
 
+/** Offers a file for download. @param {string} name @param {Blob} blob */
+export function saveFile(name, blob) {
+  const link = element("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
 /** @param {string} text */
 export function announce(text) {
   byId("announce").textContent = text;

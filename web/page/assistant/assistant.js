@@ -12,7 +12,7 @@ import { Trust } from "./trust.js";
 import { TurnView, summary } from "./turn.js";
 import { toolset } from "../toolset.js";
 import { trace } from "../trace.js";
-import { announce, button, byId, element, showError } from "../ui.js";
+import { announce, button, byId, saveFile, showError } from "../ui.js";
 import { goTo } from "../views.js";
 
 /** @typedef {import("./conversation.js").Turn} Turn */
@@ -277,11 +277,7 @@ export function startAssistant(client) {
       return { said, is_result: isResult, answer: answer?.result ?? null, text: answer?.text ?? "", error, outcomes };
     });
     const whole = JSON.stringify({ tools: JSON.parse(text), system, contract, turns }, null, 1);
-    const link = element("a");
-    link.href = URL.createObjectURL(new Blob([whole], { type: "application/json" }));
-    link.download = "areole-conversation.json";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    saveFile("areole-conversation.json", new Blob([whole], { type: "application/json" }));
   });
 
   fresh.addEventListener("click", () => {

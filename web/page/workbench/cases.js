@@ -5,7 +5,7 @@
 
 import { AreoleError } from "../../errors.js";
 import { toolset } from "../toolset.js";
-import { announce, byId, element, showError, showRows } from "../ui.js";
+import { announce, byId, element, saveFile, showError, showRows } from "../ui.js";
 import { bars, stacked } from "./chart.js";
 import { acted, judge, readCases, turnsOf } from "./judging.js";
 
@@ -204,10 +204,6 @@ export function startCases(client) {
   });
   stop.addEventListener("click", () => running?.abort());
   save.addEventListener("click", () => {
-    const link = element("a");
-    link.href = URL.createObjectURL(new Blob([JSON.stringify(answers, null, 1)], { type: "application/json" }));
-    link.download = "areole-answers.json";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    saveFile("areole-answers.json", new Blob([JSON.stringify(answers, null, 1)], { type: "application/json" }));
   });
 }

@@ -89,20 +89,4 @@ export function startTokens(client) {
   trace.addEventListener("turn", show);
   const prefix = /** @type {HTMLDetailsElement} */ (byId("prefix"));
   prefix.addEventListener("toggle", () => prefix.open && showPrefix(client));
-  const depth = /** @type {HTMLInputElement} */ (byId("depth"));
-  const said = byId("depth-shown");
-  const name = () => {
-    said.textContent = depth.value === depth.max ? `all ${depth.max}` : `${depth.value} of ${depth.max}`;
-  };
-  client.addEventListener("state", async () => {
-    if (client.state !== "ready") return;
-    const layers = (await client.ready).archive?.geometry?.layers;
-    if (!layers) return;
-    depth.max = String(layers);
-    depth.value = String(toolset.depth ?? layers);
-    depth.disabled = false;
-    name();
-  });
-  depth.addEventListener("input", name);
-  depth.addEventListener("change", () => toolset.set({ depth: depth.value === depth.max ? undefined : depth.valueAsNumber }));
 }
