@@ -1,10 +1,10 @@
 """What each depth of the ladder costs and is worth: bytes of its archive, speed, and answers on the suites.
 
-    python build.py bench ladder [--depths 4,8,20] [--json]
+    python build.py bench ladder [--depths 4,8,20] [--cases N] [--json]
 
 Runs natively under CPython, one thread. Accuracy is by the suites' own rule: the calls that were wanted, in any order
 and regardless of case, and none where a gate spoke; `official` is that of the recorded engine at full depth. Tokens a
-second are of prefill and of decode over all the cases, medians of the cases.
+second are of prefill and of decode, medians of the cases. What is known so far goes to stderr after each suite.
 """
 
 from __future__ import annotations
@@ -15,7 +15,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _common import ROOT, BenchError, finish, heading, load_average, needed, parser, rate, short, spread, summary, table
+from _common import (
+    ROOT,
+    BenchError,
+    finish,
+    heading,
+    load_average,
+    needed,
+    parser,
+    rate,
+    say,
+    short,
+    spread,
+    summary,
+    table,
+)
 
 from areole.agent import Needle
 from areole.archive import parse
@@ -54,8 +68,24 @@ def right(case: Mapping[str, Any], response: Mapping[str, Any]) -> bool:
     return acted(response) in [comparable(calls) for calls in [case["want"], *(case.get("alts") or [])]]
 
 
+def spread_over(suites: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
+    """The suites with at most so many cases in all, taken at equal steps; 0 for all."""
+    count = sum(len(suite["cases"]) for suite in suites)
+    if not most or most >= count:
+        return [dict(suite) for suite in suites]
+    kept = {step * count // most for step in range(most)}
+    out, at = [], 0
+    for suite in suites:
+        cases = [case for place, case in enumerate(suite["cases"], at) if place in kept]
+        at += len(suite["cases"])
+        if cases:
+            out.append({**suite, "cases": cases})
+    return out
+
+
 def measure(model: Model, suites: Sequence[Mapping[str, Any]], depth: int) -> dict[str, Any]:
-    found, official, count = 0, 0, 0
+    """One depth's figures. A case that ends in an error is a wrong one, and counted as failed besides."""
+    found, failed, official, count = 0, 0, 0, 0
     prefill: list[float | None] = []
     decode: list[float | None] = []
     for suite in suites:
@@ -63,28 +93,37 @@ def measure(model: Model, suites: Sequence[Mapping[str, Any]], depth: int) -> di
             for case in suite["cases"]:
                 count += 1
                 official += right(case, case["response"])
-                answer = needle.answer(case["text"])
+                try:
+                    answer = needle.answer(case["text"])
+                except AreoleError as error:
+                    failed += 1
+                    say(f"depth {depth}, {suite['id']}, {case['text']!r}: {error}")
+                    continue
                 found += right(case, answer.envelope)
                 prefill.append(rate(answer.prompt_tokens, answer.timings["prefill_s"]))
                 decode.append(rate(answer.tokens, answer.timings["decode_s"] - answer.timings["grammar_s"]))
+        say(f"depth {depth}: {found} of {count} right after {suite['id']}")
     return {
         "cases": count,
         "right": found,
+        "failed": failed,
         "official_right": official,
         "prefill_tps": summary(prefill),
         "decode_tps": summary(decode),
     }
 
 
-def run(depths: Sequence[int]) -> dict[str, Any]:
+def run(depths: Sequence[int], most: int = 0) -> dict[str, Any]:
     result = heading("ladder")
     path = Path(needed("AREOLE_MODEL", "the weights"))
     suites = json.loads((ROOT / "tests" / "data" / "suites.json").read_text(encoding="utf-8"))
+    suites = spread_over(suites, most)
     archive = parse(path.read_bytes(), path.name)
-    rows = []
+    rows: list[dict[str, Any]] = []
     with Model.load(path, load_core("native")) as model:
         for depth in depths:
             rows.append({"depth": depth, "bytes": rung(archive, depth).nbytes, **measure(model, suites, depth)})
+            say("so far:\n" + as_table({"rungs": rows}))
     result["machine"]["load_after"] = load_average()
     return {**result, "rungs": rows}
 
@@ -108,9 +147,10 @@ def as_table(result: dict[str, Any]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parsed = parser(__doc__)
     parsed.add_argument("--depths", default=DEPTHS, metavar="N,...", help=f"default: {DEPTHS}")
+    parsed.add_argument("--cases", type=int, default=0, metavar="N", help="so many of the cases (default: all)")
     args = parsed.parse_args(argv)
     depths = [int(word) for word in args.depths.split(",")]
-    return finish(lambda: run(depths), as_table, args.json, (BenchError, AreoleError, OSError))
+    return finish(lambda: run(depths, args.cases), as_table, args.json, (BenchError, AreoleError, OSError))
 
 
 if __name__ == "__main__":

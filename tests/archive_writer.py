@@ -79,12 +79,15 @@ def tokenizer_blob(
 
 def plan(
     *, heads: Sequence[int] = (2,), group: int | Callable[[str], int] = 16,
-    bits: int | Callable[[str], int] = 4, seed: int = 0, generation: int = 3, rank: int = 3, **changes: Any,
+    bits: int | Callable[[str], int] = 4, seed: int = 0, generation: int = 3, rank: int = 3,
+    query_heads: int = 0, **changes: Any,
 ) -> Plan:  # fmt: skip
     """A sound archive of the geometry SMALL or SMALL2 with `changes`; `group` and `bits` may depend on a matrix's
-    name. rank: of the conditioning."""
+    name. heads: codes of the probe heads. query_heads: the geometry's `heads`. rank: of the conditioning."""
     rng = random.Random(seed)
     g = {**(SMALL if generation == 3 else SMALL2), **changes}
+    if query_heads:
+        g["heads"] = query_heads
     group_of = group if callable(group) else lambda _: group
     bits_of = bits if callable(bits) else lambda _: bits
     base_group = group_of("embedding")

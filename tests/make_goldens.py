@@ -2,6 +2,8 @@
 
 PYTHONPATH=tests:pyshim python tests/make_goldens.py ladder needle3.cact
 PYTHONPATH=tests:pyshim python tests/make_goldens.py pack
+PYTHONPATH=tests:pyshim python tests/make_goldens.py geometry
+PYTHONPATH=tests:pyshim python tests/make_goldens.py retrieval
 """
 
 from __future__ import annotations
@@ -9,14 +11,18 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import time
 from pathlib import Path
 
+import geometries
 import int_weights
 import numpy as np
 import reference
 from needle.model import architecture as arch
 
+from areole.archive import parse
 from areole.header import Geometry
+from areole.tokenizer import Tokenizer
 
 DATA = Path(__file__).parent / "data"
 
@@ -57,6 +63,45 @@ def pack() -> None:
     path.write_text(json.dumps({**known, str(generation): found}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
+def geometry() -> None:
+    """geometries2.npz or geometries3.npz: what the reference makes of geometries.py, in float and as deployed. Goes on
+    where it was cut off: a case is made anew only if its archive is another one."""
+    path = DATA / f"geometries{reference.GENERATION}.npz"
+    out: dict[str, np.ndarray] = {}
+    if path.exists():
+        with np.load(path) as file:
+            out = dict(file)
+    for index in range(geometries.COUNT):
+        data, ids = geometries.archive(reference.GENERATION, index), geometries.tokens(index)
+        sha256 = np.frombuffer(hashlib.sha256(data).digest(), np.uint8)
+        if np.array_equal(out.get(f"{index}_sha256", ()), sha256):
+            continue
+        model = reference.Reference(data)
+        for name, quant in ("float", False), ("logits", True):
+            out[f"{index}_{name}"] = geometries.some(model.logits(ids, quant=quant, **geometries.seen(index)))
+        for name in model.heads:
+            out[f"{index}_{geometries.HEADS[name]}"] = np.atleast_1d(model.head(name, ids))
+        out[f"{index}_sha256"] = sha256
+        np.savez_compressed(path, **out)
+        print(f"{index} after {time.process_time():.0f} s", flush=True)
+
+
+def retrieval() -> None:
+    """retrieval.json: for the tiny archive of the generation, the reference's cosines of tools and requests."""
+    path = DATA / "retrieval.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    data = (DATA / f"needle{reference.GENERATION}_tiny.cact").read_bytes()
+    model, tokenizer = reference.Reference(data), Tokenizer(parse(data).vocabulary)
+
+    texts = [*(tool["description"] for tool in known["tools"]), *known["requests"]]
+    ids = [[tokenizer.bos, *tokenizer.encode(text, markers=False)] for text in texts]
+    vectors = model.heads_of(model.heads[0], ids)
+    tools, requests = vectors[: len(known["tools"])], vectors[len(known["tools"]) :]
+    cosines = (requests @ tools.T).astype(float).round(7).tolist()
+    known["cosines"] = {**known.get("cosines", {}), str(reference.GENERATION): cosines}
+    path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
 def reference_geometry(g: Geometry) -> dict[str, object]:
     """A geometry as the reference's reader names it."""
     names = {
@@ -71,4 +116,4 @@ def reference_geometry(g: Geometry) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    {"ladder": ladder, "pack": pack}[sys.argv[1]](*sys.argv[2:])
+    {"ladder": ladder, "pack": pack, "geometry": geometry, "retrieval": retrieval}[sys.argv[1]](*sys.argv[2:])

@@ -46,6 +46,19 @@ def config_of(g: dict[str, Any], **more: Any) -> arch.TransformerConfig:
     return arch.TransformerConfig(**{**common, **more})
 
 
+def sinkhorn(logits: Any, iters: int = 20) -> Any:
+    """The reference's rounds as a loop: compiling them one after the other takes most of a run."""
+
+    def round_of(_: int, x: Any) -> Any:
+        x = x - jax.nn.logsumexp(x, axis=-1, keepdims=True)
+        return x - jax.nn.logsumexp(x, axis=-2, keepdims=True)
+
+    return jnp.exp(jax.lax.fori_loop(0, iters, round_of, logits))
+
+
+arch._sinkhorn = sinkhorn
+
+
 class Reference:
     """logits, cells and heads of token ids, quantised as deployed or in plain float."""
 
@@ -157,8 +170,14 @@ class Reference:
         out._prepare()
         return out
 
-    def _apply(self, *args: Any, **more: Any) -> np.ndarray:
-        return np.asarray(self.model.apply({"params": self.params}, *args, **more))[0]
+    def _apply(self, tokens: Any, *, mask: Any = None, **more: Any) -> np.ndarray:
+        """One compilation of everything, which takes a fraction of one for each operation."""
+        given = {} if mask is None else {"mask": mask}
+
+        def run(params: Any, tokens: Any, given: Any) -> Any:
+            return self.model.apply({"params": params}, tokens, **given, **more)
+
+        return np.asarray(jax.jit(run)(self.params, jnp.asarray(tokens, jnp.int32), given))
 
     def logits(self, ids: list[int], quant: bool = True, window: int = 0, prefix: int = 0) -> np.ndarray:
         """(T, out_vocab); `window` newest positions and the first `prefix` are visible, 0 for all."""
@@ -166,16 +185,21 @@ class Reference:
         mask = at[:, None] >= at
         if window:
             mask &= ((at[:, None] - at) < window) | (at < prefix)
-        return self._apply(jnp.asarray([ids], jnp.int32), mask=jnp.asarray(mask)[None, None], quant=quant)
+        return self._apply([ids], mask=jnp.asarray(mask)[None, None], quant=quant)[0]
 
     def cells(self, ids: list[int], quant: bool = True) -> np.ndarray:
         """(T, layers + 1, d_model)."""
-        return self._apply(jnp.asarray([ids], jnp.int32), quant, method="hidden_cells")
+        return self._apply([ids], quant=quant, method="hidden_cells")[0]
 
     def head(self, name: str, ids: list[int], quant: bool = True) -> np.ndarray:
         """A head's output: a unit vector, or the logit of the confidence."""
+        return np.asarray(self.heads_of(name, [ids], quant)[0])
+
+    def heads_of(self, name: str, texts: list[list[int]], quant: bool = True) -> np.ndarray:
+        """The same for several texts at once; the shorter ones are padded, which the reference leaves out."""
         method = {
             "embedding_head": "forward_embedding", "contrastive_head": "encode_contrastive",
             "confidence_head": "forward_confidence",
         }[name]  # fmt: skip
-        return self._apply(jnp.asarray([ids], jnp.int32), quant, method=method)
+        most = max(map(len, texts))
+        return self._apply([[*ids, *[0] * (most - len(ids))] for ids in texts], quant=quant, method=method)

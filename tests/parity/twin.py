@@ -7,13 +7,18 @@ by their archive names (see docs/archive.md). Shapes use T tokens, L blocks, n l
 With `quantised=True` the activations, queries, keys and values go through int8 as the reference simulates it:
 one scale per row (per head for q, k, v), absmax / 127, half to even. Needle 2 leaves out the lanes, q, k and v. With 2
 to 4 kv_bits, keys and values go through the codebook of that width in groups of 64 instead.
+
+`CoreTwin` rounds where the core does (docs/arithmetic.md): the formulas are the same, so what the core has besides is
+float32's own noise.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
+from kernel_twins import fit_levels
 from numpy.typing import NDArray
 
 from areole.archive import Archive, Tensor
@@ -23,6 +28,7 @@ EPSILON = 1e-6
 SINKHORN_ROUNDS = 20
 
 
+@functools.cache
 def hadamard(order: int) -> F:
     """The normalised Walsh-Hadamard matrix of a power-of-two order: symmetric and its own inverse."""
     h = np.ones((1, 1), np.float32)
@@ -37,19 +43,37 @@ def unpack_codes(packed: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     return (stream.reshape(len(packed), -1, bits) << np.arange(bits, dtype=np.uint8)).sum(-1, dtype=np.uint8)
 
 
-def dense_matrix(archive: Archive, tensor: Tensor) -> F:
-    """A CQ tensor as float32 (rows, columns): (level * norm) rotated back group by group."""
+def codes_and_norms(archive: Archive, tensor: Tensor) -> tuple[NDArray[np.uint8], F]:
+    """Of a CQ tensor: codes (rows, groups, group) and norms (rows, groups, 1)."""
     rows, columns = tensor.shape
     group = tensor.group
     width = 2 if tensor.bits == 5 else tensor.bits
     padded = -(-columns // group) * group
     blob = np.frombuffer(archive.reader.read(tensor.offset, tensor.nbytes), np.uint8)
     split = rows * padded * width // 8
-    codes = unpack_codes(blob[:split].reshape(rows, -1), width)
-    levels = np.array(archive.levels(tensor.bits, group), np.float32)
-    norms = blob[split:].view(np.float16).astype(np.float32).reshape(rows, -1, 1)
-    rotated = levels[codes].reshape(rows, -1, group) * norms
-    return np.ascontiguousarray((rotated @ hadamard(group)).reshape(rows, padded)[:, :columns])
+    codes = unpack_codes(blob[:split].reshape(rows, -1), width).reshape(rows, -1, group)
+    return codes, blob[split:].view(np.float16).astype(np.float32).reshape(rows, -1, 1)
+
+
+def dense_matrix(archive: Archive, tensor: Tensor) -> F:
+    """A CQ tensor as float32 (rows, columns): (level * norm) rotated back group by group."""
+    codes, norms = codes_and_norms(archive, tensor)
+    levels = np.array(archive.levels(tensor.bits, tensor.group), np.float32)
+    dense = (levels[codes] * norms) @ hadamard(tensor.group)
+    return np.ascontiguousarray(dense.reshape(len(dense), -1)[:, : tensor.shape[1]])
+
+
+@functools.cache
+def fitted(levels: bytes, most: int) -> tuple[NDArray[np.int64], np.float32]:
+    return fit_levels(np.frombuffer(levels, np.float32), most)
+
+
+def whole_levels(archive: Archive, tensor: Tensor) -> F:
+    """A CQ tensor as the core multiplies by it, still rotated: (rows, groups, group)."""
+    codes, norms = codes_and_norms(archive, tensor)
+    levels = np.array(archive.levels(tensor.bits, tensor.group), np.float32)
+    whole, unit = fitted(levels.tobytes(), 16 if tensor.bits in (1, 2, 5) else 63)
+    return np.asarray((whole * unit).astype(np.float32)[codes] * norms)
 
 
 def dense_weights(archive: Archive) -> dict[str, F]:
@@ -148,6 +172,11 @@ class Twin:
             levels = np.array(archive.levels(self.g.kv_bits, 64), np.float32)
             self.kept = lambda x: fake_codebook(x, levels)
 
+    def times(self, x: F, name: str, rows: slice = slice(None)) -> F:
+        """x (T, columns) times some rows of a CQ matrix."""
+        rounded = self.int8_lanes(x) if name.startswith("mhc.") else self.int8(x)
+        return np.asarray(rounded @ self.w[name][rows].T)
+
     def visible(self, count: int, window: int, prefix: int) -> NDArray[np.bool_]:
         """(T, T) mask: causal, and within the KV window or in the pinned prefix."""
         at = np.arange(count)
@@ -173,8 +202,8 @@ class Twin:
                 acc ^= acc >> np.uint64(15)
                 rows = (acc % np.uint64(g.engram_slots)).astype(np.int64)
                 parts.append(table[index * heads + head, rows] * whole[:, None])
-        e = self.int8(np.concatenate(parts, -1).astype(np.float32))
-        key, value = e @ w[f"engrams.{site}.key_proj"].T, e @ w[f"engrams.{site}.value_proj"].T
+        e = np.concatenate(parts, -1).astype(np.float32)
+        key, value = self.times(e, f"engrams.{site}.key_proj"), self.times(e, f"engrams.{site}.value_proj")
         taps = w[f"engrams.{site}.taps"]
         return key, self.tapped(value, taps, mask, g.engram_dilation)
 
@@ -189,26 +218,22 @@ class Twin:
         return out
 
     def attention(self, i: int, x: F, mask: NDArray[np.bool_]) -> F:
-        g, w = (
-            self.g,
-            {
-                k: self.w[f"layers.{i}.{k}"]
-                for k in ("q_proj", "k_proj", "v_proj", "gate_proj", "out_proj", "q_norm", "k_norm", "norm_in")
-            },
-        )
-        z = self.int8(zero_centred(x, w["norm_in"]))
-        q, k, v = (z @ w[f"{name}_proj"].T for name in "qkv")
+        g, at = self.g, f"layers.{i}."
+        z = zero_centred(x, self.w[at + "norm_in"])
+        q, k, v = (self.times(z, f"{at}{name}_proj") for name in "qkv")
         if g.qkv_taps:
-            q, k, v = (self.tapped(a, self.w[f"layers.{i}.{n}_taps"], mask) for a, n in ((q, "q"), (k, "k"), (v, "v")))
+            q, k, v = (self.tapped(a, self.w[f"{at}{n}_taps"], mask) for a, n in ((q, "q"), (k, "k"), (v, "v")))
         q, k = q.reshape(len(x), g.heads, g.qk_dim), k.reshape(len(x), g.kv_heads, g.qk_dim)
         v = v.reshape(len(x), g.kv_heads, g.v_dim)
-        q, k = rope(zero_centred(q, w["q_norm"]), g.rope_theta), rope(zero_centred(k, w["k_norm"]), g.rope_theta)
+        q = rope(zero_centred(q, self.w[at + "q_norm"]), g.rope_theta)
+        k = rope(zero_centred(k, self.w[at + "k_norm"]), g.rope_theta)
         q, k, v = self.int8_query(q), self.kept(k), self.kept(v)
         repeats = g.heads // g.kv_heads
         scores = np.einsum("thd,shd->hts", q, np.repeat(k, repeats, 1), optimize=True) / np.sqrt(np.float32(g.qk_dim))
         weights = softmax(np.where(mask, scores, np.float32(-1e30)))
         out = np.einsum("hts,shd->thd", weights, np.repeat(v, repeats, 1), optimize=True).reshape(len(x), -1)
-        return self.int8((out * sigmoid(z @ w["gate_proj"].T)).astype(np.float32)) @ w["out_proj"].T
+        gated = (out * sigmoid(self.times(z, at + "gate_proj"))).astype(np.float32)
+        return self.times(gated, at + "out_proj")
 
     def walsh(self, i: int, x: F) -> F:
         """The MLP of Needle 2."""
@@ -238,10 +263,13 @@ class Twin:
         g, w = self.g, self.w
         count, n = len(lanes), g.lanes
         own = np.eye(n, dtype=np.float32)[i % n]
-        flat = self.int8_lanes(rms(lanes.reshape(count, -1)))
-        phi = {k: w[f"mhc.phi_{k}"].reshape(g.layers, -1, n * g.d_model)[i] for k in ("pre", "post", "res")}
+        flat = rms(lanes.reshape(count, -1))
+        phi = {
+            k: self.times(flat, f"mhc.phi_{k}", slice(i * many, (i + 1) * many))
+            for k, many in (("pre", n), ("post", n), ("res", n * n))
+        }
         a, b = ({k: w[f"mhc.{which}_{k}"][i] for k in ("pre", "post", "res")} for which in "ab")
-        pre = sigmoid(a["pre"] * (flat @ phi["pre"].T) + b["pre"] + 8 * own - 4)
+        pre = sigmoid(a["pre"] * phi["pre"] + b["pre"] + 8 * own - 4)
         u = np.einsum("tn,tnd->td", pre, lanes)
         x = u
         if engram is not None:
@@ -254,8 +282,8 @@ class Twin:
         o = zero_centred(self.attention(i, x, mask), w[f"layers.{i}.post_norm"])
         x = x + sigmoid(w[f"layers.{i}.attn_gate"]) * o
         x = x + self.mlp(i, zero_centred(x, w[f"layers.{i}.pre_hada"]))
-        post = 2 * sigmoid(a["post"] * (flat @ phi["post"].T) + b["post"] - 4 * (1 - own))
-        res = sinkhorn(a["res"] * (flat @ phi["res"].T).reshape(count, n, n) + b["res"])
+        post = 2 * sigmoid(a["post"] * phi["post"] + b["post"] - 4 * (1 - own))
+        res = sinkhorn(a["res"] * phi["res"].reshape(count, n, n) + b["res"])
         return (np.einsum("tij,tjd->tid", res, lanes) + post[..., None] * (x - u)[:, None]).astype(np.float32)
 
     def run(self, ids: list[int], window: int = 0, prefix: int = 0) -> tuple[F, F]:
@@ -270,8 +298,8 @@ class Twin:
         for i in range(g.layers):
             lanes = self.block(i, lanes, mask, engrams.get(i))
             cells.append(lanes.mean(1, dtype=np.float32))
-        final = self.int8(zero_centred(cells[-1], w["final_norm"]))
-        return final @ w["embedding"][: g.out_vocab].T, np.stack(cells, 1)
+        final = zero_centred(cells[-1], w["final_norm"])
+        return self.times(final, "embedding", slice(g.out_vocab)), np.stack(cells, 1)
 
     def pooled(self, cells: F, head: str) -> F:
         """The (q * D,) pooled vector of a probe head over cells (T, L + 1, D)."""
@@ -291,3 +319,24 @@ class Twin:
         """proj . pooled + bias: a logit for confidence, the raw vector for embedding."""
         out = pooled @ self.w[f"heads.{head}.proj"].T
         return out if head == "embedding" else out + self.w[f"heads.{head}.bias"]
+
+
+class CoreTwin(Twin):
+    """The twin with the core's roundings: a matrix's input is int8 per group after the rotation, its levels are whole
+    numbers of one unit, and queries, keys and values are int8 in both generations, after the codebook if there is one.
+    The 15-bit softmax weights are left out: they are below anything seen here."""
+
+    def __init__(self, archive: Archive) -> None:
+        super().__init__(archive, quantised=True)
+        codebook = self.kept
+        self.int8_query = fake_int8
+        self.kept = fake_int8 if self.g.kv_bits == 8 else lambda x: fake_int8(codebook(x))
+        self.rotated = {
+            tensor.name: whole_levels(archive, tensor) for tensor in archive.tensors if tensor.dtype == "cq"
+        }
+
+    def times(self, x: F, name: str, rows: slice = slice(None)) -> F:
+        weights = self.rotated[name][rows]
+        groups, group = weights.shape[1:]
+        padded = np.pad(x, ((0, 0), (0, groups * group - x.shape[1]))).reshape(len(x), groups, group)
+        return np.asarray(np.einsum("tgc,rgc->tr", fake_int8(padded @ hadamard(group)), weights, optimize=True))

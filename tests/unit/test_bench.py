@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import _common  # noqa: E402
 import kernels  # noqa: E402
+import ladder  # noqa: E402
 import memory as memory_bench  # noqa: E402
 import scale  # noqa: E402
 import speed  # noqa: E402
@@ -388,3 +389,33 @@ def test_plots_are_svg_with_text_and_the_same_every_time(tmp_path: Path) -> None
         plot(result, second)
         drawn = first.read_text(encoding="utf-8")
         assert text in drawn and drawn == second.read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ladder
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_part_of_the_cases_is_spread_over_the_suites() -> None:
+    suites = [{"id": name, "cases": [{"n": n} for n in range(8)]} for name in "abc"]
+    assert ladder.spread_over(suites, 0) == ladder.spread_over(suites, 24) == ladder.spread_over(suites, 99) == suites
+    kept = {suite["id"]: [case["n"] for case in suite["cases"]] for suite in ladder.spread_over(suites, 6)}
+    assert kept == {"a": [0, 4], "b": [0, 4], "c": [0, 4]}
+    assert [suite["id"] for suite in ladder.spread_over(suites, 2)] == ["a", "b"]
+
+
+def test_an_answer_is_right_as_the_suites_say() -> None:
+    call = {"name": "dim", "arguments": {"room": "Hall", "level": 2.0}}
+    want = [{"name": "dim", "arguments": {"level": 2, "room": "hall"}}]
+    assert ladder.right({"want": want}, {"function_calls": [call]})
+    assert not ladder.right({"want": want}, {"function_calls": [call, call]})
+    assert ladder.right({"want": [], "alts": [want]}, {"function_calls": [call]})
+    assert ladder.right({"want": []}, {"function_calls": [call], "validation": {"negation": True}})
+    assert ladder.right({"want": []}, {})
+
+
+def test_the_ladder_s_table_has_a_row_a_depth() -> None:
+    row = {"depth": 8, "bytes": 16_000_000, "right": 3, "cases": 4, "official_right": 4}
+    rates = {"prefill_tps": _common.summary([400.0, 500.0]), "decode_tps": None}
+    lines = ladder.as_table({"rungs": [{**row, **rates}]}).splitlines()
+    assert lines[-1].split() == ["8", "16.0", "450", "(400-500)", "-", "3", "of", "4", "4"]
