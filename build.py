@@ -43,12 +43,14 @@ WEB = ROOT / "web"
 sys.path[:0] = [str(CORE_SOURCES), str(SHIM.parent), str(WEB)]
 
 import toolchain  # noqa: E402
+from areole.archive import parse  # noqa: E402
 from areole.contract import CONTRACTS  # noqa: E402
 from ask import AskError, entries_to_ask, read_json, show_answer, turns_of  # noqa: E402
 from devserver import SiteServer  # noqa: E402
 from pack_wheel import write_wheel  # noqa: E402
 from precache import NAME as PRECACHE  # noqa: E402
 from precache import precache_script  # noqa: E402
+from rehearsal import rehearsal  # noqa: E402
 
 MIN_PYTHON = (3, 11)
 
@@ -756,16 +758,17 @@ def ensure_wheel() -> Path:
 WEB_SUFFIXES = (".html", ".js", ".css", ".json", ".svg", ".png", ".ico", ".webmanifest")
 
 
-def ensure_snapshot(wheel: Path) -> Path:
-    """build/snapshot/python.snapshot: the memory of a Pyodide that has imported the package; see web/snapshot.mjs."""
-    script, pyodide = WEB / "snapshot.mjs", ensure_npm(SITE_PACKAGES) / "pyodide"
+def ensure_snapshot(wheel: Path, model: Path) -> Path:
+    """build/snapshot/python.snapshot: the memory of a Pyodide that has answered a request; see web/snapshot.mjs."""
+    script, presets, pyodide = WEB / "snapshot.mjs", WEB / "presets.json", ensure_npm(SITE_PACKAGES) / "pyodide"
+    core, weights = ensure_core("simd128"), file_sha256(model)
     output = BUILD / "snapshot" / SNAPSHOT
-    key = digest([script, wheel], {"pyodide": PYODIDE})
+    key = digest([script, wheel, presets], {"pyodide": PYODIDE, "core": file_sha256(core), "weights": weights})
     if not is_fresh("snapshot", key, [output]):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with step("importing the package into a Python for the browser"):
+        with step("rehearsing a request in a Python for the browser"):
             ensure_node()
-            run(["node", str(script), str(pyodide), str(wheel), str(output)], "node")
+            run(["node", script, pyodide, wheel, core, model, weights, presets, output], "node")
         mark_fresh("snapshot", key)
     return output
 
@@ -779,7 +782,7 @@ def site_files(model: Path) -> dict[str, Path]:
     files.update({f"core/areole-{flavor}.wasm": ensure_core(flavor) for flavor in CORES})
     wheel = ensure_wheel()
     files[f"py/{wheel.name}"] = wheel
-    files[f"py/{SNAPSHOT}"] = ensure_snapshot(wheel)
+    files[f"py/{SNAPSHOT}"] = ensure_snapshot(wheel, model)
     pyodide = ensure_npm(SITE_PACKAGES) / "pyodide"
     files.update({f"pyodide/{name}": pyodide / name for name in PYODIDE_FILES})
     files[f"model/{model.name}"] = model
@@ -811,7 +814,7 @@ def ensure_site(named_model: str | None = None) -> Path:
     with exclusively(BUILD):
         model = ensure_model(named_model)
         files = site_files(model)
-        manifest = site_manifest(files, model)
+        manifest = {**site_manifest(files, model), "rehearsal": rehearsal(parse(model.read_bytes(), model.name))}
         listing = json.dumps(manifest, indent=1).encode() + b"\n"
         hashes = {name: row["sha256"] for name, row in manifest["files"].items()}
         precache = precache_script({**hashes, "site.json": hashlib.sha256(listing).hexdigest()}).encode()

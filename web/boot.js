@@ -8,6 +8,7 @@ import { AreoleError, CSP } from "./errors.js";
 import { Kept } from "./kept.js";
 import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } from "./loader.js";
 import { Threads, planThreads } from "./threads.js";
+import { warm } from "./warm.js";
 
 /**
  * @typedef {object} Site site.json
@@ -17,6 +18,7 @@ import { Threads, planThreads } from "./threads.js";
  * @property {string} wheel
  * @property {string | null} [snapshot] Python's memory with the wheel imported, gzipped
  * @property {string} pyodide folder, ends in a slash
+ * @property {import("./warm.js").Rehearsal} [rehearsal] a small model to warm the kernels with
  * @property {Record<string, {bytes: number, sha256: string}>} files
  *
  * @typedef {object} BootOptions
@@ -51,8 +53,11 @@ const RELAXED_MODULE = new Uint8Array([
 ]);
 
 const PYODIDE_FILES = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json"];
+/** Where snapshot.mjs has told Python to look for modules last. */
+const WHEEL_FILE = "/areole.whl";
 const STALL_SECONDS = 60;
 const HASH_CHUNK = 1 << 20;
+const PAGE = 65536;
 
 /**
  * Throws a typed error where WebAssembly cannot be compiled. Pyodide's own start would wait for ever there.
@@ -170,7 +175,7 @@ export async function boot(options, post) {
   const progress = new Progress(sizes, post);
   const modelURL = new URL(modelPath, options.base);
   const expected = options.model ? {} : { bytes: site.model.bytes, sha256: site.model.sha256 };
-  /** Seconds each part took; the parts run side by side. @type {Record<string, number>} */
+  /** Seconds after which each part was there; the weights and Python come side by side. @type {Record<string, number>} */
   const seconds = {};
   const waiting = new Set(["the weights", "Pyodide"]);
 
@@ -194,6 +199,7 @@ export async function boot(options, post) {
     let repaired = false;
     for (;;) {
       const { bytes, restored, resumed } = await streamInto(memory, address, modelURL, expected, streaming);
+      seconds.weights_read = since(began);
       await kept?.settled();
       waiting.delete("the weights");
       if (expected.sha256 && globalThis.crypto?.subtle) {
@@ -225,17 +231,21 @@ export async function boot(options, post) {
     const bytes = await fetchPart(corePath);
     const guarded = await startCore(bytes, corePath, plan.threads);
     const address = Math.ceil(guarded.heapBase / 64) * 64;
-    const filled = await fill(guarded.memory, address);
+    seconds.core = since(began);
+    // Before Python starts: its own functions would stand in line for the compiler first.
+    const warming = site.rehearsal && plan.threads === 1 ? warm(guarded.module, site.rehearsal).catch(() => null) : null;
+    const [filled, warmSeconds] = await Promise.all([fill(guarded.memory, address), warming]);
     seconds.weights = since(began);
-    return { ...guarded, address, ...filled };
+    return { ...guarded, address, ...filled, warmSeconds };
   };
 
   /** Python's memory as it was after importing the package, or undefined: then it starts from nothing. */
   const readSnapshot = async () => {
     const [path] = snapshotPath;
-    if (path === undefined) return undefined;
     try {
-      return await gunzip(await fetchPart(path));
+      const unpacked = await gunzip(await fetchPart(path));
+      seconds.snapshot = since(began);
+      return unpacked;
     } catch {
       return undefined; // the weights fail the same way where it is the network, and say so
     } finally {
@@ -246,11 +256,15 @@ export async function boot(options, post) {
   const python = async () => {
     const wheel = fetchPart(site.wheel);
     wheel.catch(() => {}); // it is awaited below
-    const snapshot = await readSnapshot();
+    const snapshot = snapshotPath.length ? readSnapshot() : undefined;
     const started = snapshot && (await startPyodide(options.base, site, progress, snapshot).catch(() => undefined));
     const pyodide = started ?? (await startPyodide(options.base, site, progress));
+    seconds.pyodide = since(began);
     if (options.trace) pyodide._module.enable_pyproxy_allocation_tracing();
-    pyodide.unpackArchive(await wheel, "wheel");
+    const bytes = await wheel;
+    // All that a tab imports is in the snapshot; what a visitor's own Python asks for beyond it, Python finds in the file.
+    if (started) pyodide.FS.writeFile(WHEEL_FILE, bytes);
+    else pyodide.unpackArchive(bytes, "wheel");
     const module = pyodide.pyimport("areole.bridge");
     waiting.delete("Pyodide");
     seconds.python = since(began);
@@ -274,11 +288,12 @@ export async function boot(options, post) {
     loaded.verified = "SHA-256";
   }
 
+  seconds.parts = since(began);
   progress.enter("start", modelPath);
   const name = options.model ? modelURL.pathname.split("/").pop() || "model" : site.model.name;
   let bridge;
   try {
-    bridge = module.start(exports, memory, address, nbytes, name);
+    bridge = module.start(exports, memory, address, nbytes, name, loaded.verified === "SHA-256" ? expected.sha256 : undefined);
   } catch (error) {
     throw trapped() ? new AreoleError("worker_failed", `The core trapped while it started: ${trapped()}`) : error;
   } finally {
@@ -296,6 +311,7 @@ export async function boot(options, post) {
     kept: loaded.kept,
     downloadBytes: progress.total,
     loadSeconds: seconds,
+    warmSeconds: loaded.warmSeconds, // null: the kernels were not warmed
     crossOriginIsolated: globalThis.crossOriginIsolated === true,
     threads: plan.threads,
     notices: plan.notice ? [plan.notice] : [],
@@ -403,7 +419,7 @@ async function startCore(bytes, path, threadCount) {
   }
   // The helpers' memory lies below what Python manages.
   exports.__heap_base = { value: heapBase };
-  return { exports, memory, heapBase, threads, trapped: () => trap };
+  return { module, exports, memory, heapBase, threads, trapped: () => trap };
 }
 
 /**
@@ -412,11 +428,12 @@ async function startCore(bytes, path, threadCount) {
  * @param {string} base
  * @param {Site} site
  * @param {Progress} progress
- * @param {Uint8Array} [snapshot] memory to begin with
+ * @param {Promise<Uint8Array | undefined>} [snapshot] memory to begin with
  */
 async function startPyodide(base, site, progress, snapshot) {
   const folder = new URL(site.pyodide, base).href;
   const original = globalThis.fetch;
+  const { instantiateStreaming } = WebAssembly;
   /** @type {(error: unknown) => void} */
   let fail = () => {};
   const failed = new Promise((_, reject) => {
@@ -437,6 +454,20 @@ async function startPyodide(base, site, progress, snapshot) {
     }
   };
   try {
+    // Compiled while its script and the snapshot still come: other threads do that.
+    const binary = globalThis.fetch(`${folder}pyodide.asm.wasm`);
+    const compiled = WebAssembly.compileStreaming(binary);
+    compiled.catch(() => {}); // it is awaited where it is used
+    const counting = globalThis.fetch;
+    globalThis.fetch = (input, init) => (String(input) === `${folder}pyodide.asm.wasm` ? binary : counting(input, init));
+    WebAssembly.instantiateStreaming = async (_, imports) => {
+      const module = await compiled;
+      const instance = await WebAssembly.instantiate(module, imports);
+      const memory = /** @type {WebAssembly.Memory} */ (instance.exports.memory);
+      const missing = ((await snapshot)?.length ?? 0) - memory.buffer.byteLength;
+      if (missing > 0) memory.grow(Math.ceil(missing / PAGE));
+      return { module, instance };
+    };
     const start = async () => {
       const { loadPyodide } = await import(new URL("pyodide.mjs", folder).href);
       progress.done(`${site.pyodide}pyodide.mjs`);
@@ -449,6 +480,7 @@ async function startPyodide(base, site, progress, snapshot) {
     throw AreoleError.wrap(error, "python_failed", `Pyodide did not start from ${site.pyodide}. `);
   } finally {
     globalThis.fetch = original;
+    WebAssembly.instantiateStreaming = instantiateStreaming;
   }
 }
 

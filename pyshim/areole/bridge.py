@@ -77,17 +77,17 @@ def _answering(call: Callable[P, T]) -> Callable[P, T | str]:
 
 
 @_answering
-def start(core_exports: Any, memory: Any, address: int, nbytes: int, name: str) -> Bridge:
+def start(core_exports: Any, memory: Any, address: int, nbytes: int, name: str, digest: str | None = None) -> Bridge:
     """A Bridge over a core instance whose memory already holds the weights, `nbytes` at `address` (64-byte aligned).
 
-    `memory` is the instance's own and named only because JavaScript has it at hand. Gives an error's text for a damaged
-    archive or a core of another version.
+    `memory` is the instance's own and named only because JavaScript has it at hand. `digest`: see Model.adopt. Gives an
+    error's text for a damaged archive or a core of another version.
     """
     from .core.pyodide import PyodideCore  # needs `js`, which only Pyodide has
 
     warnings.simplefilter("ignore", LongConversationWarning)  # the page says it in the page, not on the console
     core = PyodideCore(core_exports, (address, nbytes))
-    model = Model.adopt(core, address, nbytes, name)
+    model = Model.adopt(core, address, nbytes, name, digest=digest)
     return Bridge(model, model.choose_kernels())
 
 

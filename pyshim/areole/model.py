@@ -20,6 +20,7 @@ from .archive import Archive, Geometry, parse
 from .core import Core, check, load_core
 from .core.abi import DTYPES, FLAGS, LIMITS, STATUSES, STRUCTS
 from .errors import ContextFullError, CoreError, RequestError
+from .known import recall, remember
 from .ladder import need_ladder, rung, rung_geometry, selection
 from .tokenizer import Tokenizer
 
@@ -90,14 +91,16 @@ def tensor_table(archive: Archive) -> tuple[bytes, int]:
 class Model:
     """An archive that a core can run. Close it, or use it as a context manager, to give its memory back."""
 
-    def __init__(self, core: Core, address: int, archive: Archive, owned: bool) -> None:
+    def __init__(
+        self, core: Core, address: int, archive: Archive, owned: bool, tokenizer: Tokenizer | None = None
+    ) -> None:
         """`archive` was parsed from the bytes that lie at `address`. See load and adopt."""
         name, nbytes = archive.name, archive.nbytes
         self.core = core
         self._weights, self._owned = address, owned
         self.archive = archive
         self.geometry: Geometry = archive.geometry
-        self.tokenizer = Tokenizer(archive.vocabulary)
+        self.tokenizer = tokenizer or Tokenizer(archive.vocabulary)
         self._sessions: set[Session] = set()
         self._rungs: dict[int, Model] = {}
         self._arena = 0
@@ -160,9 +163,17 @@ class Model:
             raise
 
     @classmethod
-    def adopt(cls, core: Core, address: int, nbytes: int, name: str = "archive") -> Model:
-        """A model of weights that already lie in the core's memory, 64-byte aligned. They stay the caller's."""
-        return cls(core, address, parse(CoreReader(core, address, nbytes), name), owned=False)
+    def adopt(cls, core: Core, address: int, nbytes: int, name: str = "archive", *, digest: str | None = None) -> Model:
+        """A model of weights that already lie in the core's memory, 64-byte aligned. They stay the caller's.
+
+        digest: their SHA-256 in hex, if the caller has checked it; an archive that was read before is not read again.
+        """
+        reader = CoreReader(core, address, nbytes)
+        archive, tokenizer = recall(digest, reader, name) or (parse(reader, name), None)
+        model = cls(core, address, archive, owned=False, tokenizer=tokenizer)
+        if digest and tokenizer is None:
+            remember(digest, archive, model.tokenizer)
+        return model
 
     def at_depth(self, depth: int | None) -> Model:
         """The rung of `depth` of this model's blocks, see areole.ladder; the model itself for None or all of them.

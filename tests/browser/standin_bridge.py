@@ -9,7 +9,7 @@ from typing import Any
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
 
 
-def start(exports: Any, memory: Any, address: int, nbytes: int, name: str) -> Bridge:
+def start(exports: Any, memory: Any, address: int, nbytes: int, name: str, digest: str | None = None) -> Bridge:
     if exports.echo(7) != 7 or address % 64:
         raise ValueError(f"the core answers wrongly, or the weights are at {address}")
     return Bridge(exports, nbytes, name)

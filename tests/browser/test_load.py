@@ -114,6 +114,8 @@ def test_page_shows_progress_and_announces_states_only(lab: Headless, open_page:
     expect(page.get_by_role("status")).to_have_text("Downloading the model.")
     page.wait_for_function("() => document.querySelector('#load-progress').value > 1e7")
     assert page.locator("[aria-live], [role=status], [role=alert]").locator("progress, #load-text").count() == 0
+    while not hold:  # other files may come first
+        page.wait_for_timeout(20)
     hold[0].continue_()
     expect(page.get_by_role("status")).to_have_text("The model is ready.")
     expect(bar).to_be_hidden()

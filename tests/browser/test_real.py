@@ -53,6 +53,7 @@ def test_loads_clean_small_and_checked(real: Headless) -> None:
     assert real.info["model"]["verified"] == "SHA-256"
     assert real.info["flavor"] == real.info["core"] == "relaxed"
     assert real.info["crossOriginIsolated"] is False
+    assert real.info["snapshot"] is True and real.info["warmSeconds"] > 0
     assert real.call("stats")["coreBytes"] <= 64 * 2**20
 
 
