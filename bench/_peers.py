@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import TracebackType
@@ -135,7 +135,7 @@ class Official:
             raise BenchError(self.out.value.decode("utf-8", "replace"))
         answer = json.loads(self.out.value.decode("utf-8", "replace"))
         own = {key: answer.get(key) for key in ("prefill_tps", "decode_tps", "peak_ram_mb")}
-        return {"tokens": tokens, "seconds": seconds, "calls": answer.get("function_calls"), **own}
+        return {"tokens": tokens, "seconds": seconds, "calls": answer.get("function_calls"), "envelope": answer, **own}
 
     def memory(self) -> dict[str, Any]:
         return {"resident_bytes": resident_peak()}
@@ -169,6 +169,32 @@ class NeedleRs:
 
     def memory(self) -> dict[str, Any]:
         return {"resident_bytes": resident_peak()}
+
+
+# Seconds since the navigation began. The page is not waited for: its requests stand in line until it is ready.
+VISIT = """async ([tools, system, text, more]) => {
+  const now = () => performance.now() / 1000;
+  while (!window.areole) await new Promise((resolve) => setTimeout(resolve, 5));
+  const declaring = window.areole.declare(tools, system).then((told) => [now(), told.prefix_cached]);
+  const answering = window.areole.complete(text);
+  const info = await window.areole.ready;
+  const ready = now();
+  const [declared, prefix_cached] = await declaring;
+  const first = await answering;
+  const answered = now();
+  const requests = [{ seconds: answered - declared, tokens: first.tokens }];
+  for (const other of more) {
+    await window.areole.reset();
+    const start = now();
+    const { tokens } = await window.areole.complete(other);
+    requests.push({ seconds: now() - start, tokens });
+  }
+  const { loadSeconds: parts, warmSeconds: warm, snapshot, kept } = info;
+  return { ready, declared, prefix_cached, answered, requests, parts, warm, snapshot, kept };
+}"""
+FORGET_TOOLS = """async () => {
+  for (const name of await caches.keys()) if (name.startsWith("areole-prefixes")) await caches.delete(name);
+}"""
 
 
 class CachingPage:
@@ -220,6 +246,19 @@ class CachingPage:
             "downloaded_bytes": self.counter.sent - before,
             "kernels": info.get("kernels"),
         }
+
+    def visit(self, tools: str, system: str, text: str, more: Sequence[str] = (), rest: float = 0.0) -> dict[str, Any]:
+        """As a script of the page would: tools and a request at once, then `more` of them, and seconds of rest."""
+        self.page.goto("about:blank")
+        self.page.goto(self.server.address, wait_until="commit", timeout=0)
+        told: dict[str, Any] = self.page.evaluate(VISIT, [tools, system, text, list(more)])
+        self.page.wait_for_timeout(1000 * rest)
+        return told
+
+    def forget_tools(self) -> dict[str, Any]:
+        """Removes the states after tools that the page keeps."""
+        self.page.evaluate(FORGET_TOOLS)
+        return {}
 
     def close(self) -> None:
         self.stack.close()

@@ -7,6 +7,7 @@
 import { AreoleError, CSP } from "./errors.js";
 import { Kept } from "./kept.js";
 import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } from "./loader.js";
+import { Prefixes } from "./prefixes.js";
 import { Threads, planThreads } from "./threads.js";
 import { warm } from "./warm.js";
 
@@ -36,6 +37,7 @@ import { warm } from "./warm.js";
  * @property {any} pyodide
  * @property {Record<string, unknown>} info
  * @property {WebAssembly.Memory} memory
+ * @property {Prefixes | null} prefixes tools that were read at earlier visits; null where nothing is kept
  * @property {Threads | null} threads
  * @property {() => string | null} trapped text of the trap that ended the core, if one did
  * @property {() => Promise<Uint8Array<ArrayBuffer>>} file the weights' file as it was loaded; the core repacks its copy
@@ -289,6 +291,9 @@ export async function boot(options, post) {
   }
 
   seconds.parts = since(began);
+  const coreHash = site.files[corePath]?.sha256;
+  const keeps = loaded.kept.state !== "off" && expected.sha256 && coreHash;
+  const prefixes = keeps ? Prefixes.open(options.base, [expected.sha256, coreHash]) : null;
   progress.enter("start", modelPath);
   const name = options.model ? modelURL.pathname.split("/").pop() || "model" : site.model.name;
   let bridge;
@@ -330,7 +335,7 @@ export async function boot(options, post) {
     }
     return fetchBytes(modelURL, { ...expected, bytes: nbytes }, {});
   };
-  return { bridge, pyodide, info, memory, threads, trapped, file };
+  return { bridge, pyodide, info, memory, threads, prefixes: await prefixes, trapped, file };
 }
 
 /** @param {Uint8Array<ArrayBuffer>} bytes */

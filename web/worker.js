@@ -90,7 +90,7 @@ function serve(runtime, request) {
   const { bridge } = runtime;
   switch (request.type) {
     case "declare":
-      return answer(bridge.declare(request.tools, request.system, JSON.stringify(request.options ?? {})));
+      return declare(runtime, request);
     case "complete":
       return complete(runtime, request);
     case "embed":
@@ -116,6 +116,18 @@ function serve(runtime, request) {
     default:
       throw new AreoleError("request_unknown", `The worker knows no request ${JSON.stringify(request.type)}.`);
   }
+}
+
+/**
+ * Tools that were read at an earlier visit are not read again.
+ * @param {import("./boot.js").Runtime} runtime
+ * @param {Request} request
+ */
+async function declare({ bridge, prefixes }, request) {
+  const name = await prefixes?.offer(bridge, /** @type {any} */ (request));
+  const declared = answer(bridge.declare(request.tools, request.system, JSON.stringify(request.options ?? {})));
+  if (name !== undefined && declared.prefix_cached === false) prefixes?.keep(bridge, name);
+  return declared;
 }
 
 /**

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Literal, overload
 from .calls import CallParser, ReadCall, value_starts
 from .contract import DEFAULT, GATE_RULES, Contract, contract_of
 from .engine import Constraint, Conversation, Step, TokenSession, Turn
-from .errors import AreoleError, CallParseError, ContextFullError, RequestError
+from .errors import AreoleError, CallParseError, ContextFullError, CoreError, RequestError
 from .evidence import Evidence
 from .gates import Context, Outcome, Steered, apply
 from .lookahead import Lookahead, seeded
 from .model import DRAFT, Model, Session, unit
 from .past import Past, past_segments
 from .postprocess import Draft, Reason, choices_of
-from .prefixes import PrefixCache
+from .prefixes import PrefixCache, Record
 from .prompt import Segment, prefix_segments, render_tools, system_line, tool_result, tool_turn, user_turn
 from .results import MAX_TURNS, Result, RunResult
 from .retrieval import MOST, can_retrieve, chosen, subset, text_ids
@@ -243,12 +243,20 @@ class Needle:
             session = Lookahead(session, seeded(self.tools, tokenizer), DRAFT)
         cache, sizes = PrefixCache.of(model), (self.prefix_tokens, limit, kv_window)
         fed = cache.find(prefix, sizes)
-        self.prefix_cached = fed is not None
         try:
-            self._conversation = Conversation(session, tokenizer, prefix, fed=fed)
+            try:
+                self._conversation = Conversation(session, tokenizer, prefix, fed=fed)
+            except CoreError as error:
+                if fed is None or error.code != "core_bad_snapshot":
+                    raise
+                cache.drop(prefix, sizes)
+                fed = None
+                self._conversation = Conversation(session, tokenizer, prefix)
         except BaseException:
             session.close()
             raise
+        self.prefix_cached = fed is not None
+        self._prefix = tuple(prefix), sizes
         if fed is None:
             cache.keep(prefix, sizes, self._conversation.start)
 
@@ -258,6 +266,13 @@ class Needle:
         if self._near is not None:
             return self._near.prefix_seconds
         return self._conversation.prefill_s if self._conversation is not None else 0.0
+
+    def prefix_record(self) -> Record | None:
+        """The state after the prefix, to be kept between visits; None where nothing is fed before the first request."""
+        if self._conversation is None:
+            return None
+        start = self._conversation.start
+        return Record(self._model.geometry.layers, *self._prefix, start.position, start.data)
 
     @property
     def shown(self) -> tuple[str, ...]:

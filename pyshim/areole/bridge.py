@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from .agent import Answer, Needle, Stream, embed, envelope_text
 from .errors import AreoleError, RequestError
 from .golden import evaluate
-from .model import Model
+from .ladder import LOWEST
+from .model import Model, Snapshot
 from .past import Past
+from .prefixes import PrefixCache, Record
 from .sharing import LongConversationWarning
 
 if TYPE_CHECKING:
@@ -161,8 +163,8 @@ class Bridge:
 
     @_answering
     def declare(self, tools_json: str, system: str = "", options_json: str = "{}") -> str:
-        """New tools, new conversation: {"type": "declared", "prefix_tokens", "prefix_seconds", "grammar_seconds",
-        "tools", "contract", "problem"}. Options: see DECLARE_OPTIONS.
+        """New tools, new conversation: {"type": "declared", "prefix_tokens", "prefix_seconds", "prefix_cached",
+        "grammar_seconds", "tools", "contract", "problem"}. Options: see DECLARE_OPTIONS.
 
         The text is shown to the model as it is; if it is no list of tools, none is declared and `problem` says why.
         With an error, the tools that were declared before stay.
@@ -178,12 +180,31 @@ class Bridge:
                 "type": "declared",
                 "prefix_tokens": needle.prefix_tokens,
                 "prefix_seconds": needle.prefix_seconds,
+                "prefix_cached": needle.prefix_cached,
                 "grammar_seconds": needle.grammar_seconds,
                 "tools": list(dict.fromkeys(tool.name for tool in needle.tools)),
                 "contract": needle.contract.name,
                 "problem": needle.problem.to_json() if needle.problem is not None else None,
             }
         )
+
+    @_answering
+    def offer(self, view: Any) -> str:
+        """{"type": "offered", "taken"}: a record of `prefix` from an earlier visit, for `declare` to find. The same
+        weights and core made it, as the page knows; what is no record, or of no use, is not taken."""
+        self._open()
+        record = Record.read(view.to_bytes())
+        depths = range(min(LOWEST, self._model.geometry.layers), self._model.geometry.layers + 1)
+        if record is None or record.layers not in depths:
+            return _text({"type": "offered", "taken": False})
+        kept = Snapshot(record.position, record.data)
+        PrefixCache.of(self._model.at_depth(record.layers)).keep(record.tokens, record.sizes, kept)
+        return _text({"type": "offered", "taken": True})
+
+    def prefix(self) -> bytes | None:
+        """What `offer` takes at a later visit: the state after the declared tools; None if nothing was fed for them."""
+        record = self._needle.prefix_record() if self._needle is not None else None
+        return record.to_bytes() if record is not None else None
 
     @_answering
     def begin(self, text: str, options_json: str = "{}") -> Run:

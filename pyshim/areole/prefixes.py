@@ -2,15 +2,18 @@
 
 Owns which are kept, per model, the least recently used going first. A prefix is known by its tokens and by its
 session's sizes, so that another one can never be taken for it. What it holds are snapshots, which a conversation that
-is open holds anyway.
+is open holds anyway. A snapshot can also leave as a record, for a host that keeps it between visits, and come back;
+that it belongs to the same weights and the same core is the host's to know.
 """
 
 from __future__ import annotations
 
+import struct
 import weakref
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 COUNT, BYTES = 8, 32 * 2**20
@@ -26,6 +29,43 @@ class Fed(Protocol):
 
 Sizes = tuple[int, int, int | None]
 """A session's prefix capacity, its tokens, and its window; a snapshot fits sessions of the same ones only."""
+
+
+_MAGIC = b"areole prefix 1\n"
+_HEAD = struct.Struct("<16s7I")
+_NO_WINDOW = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Record:
+    """A prefix that was fed, with all that it is known by. layers: of the model that fed it."""
+
+    layers: int
+    tokens: tuple[int, ...]
+    sizes: Sizes
+    position: int
+    data: bytes
+
+    def to_bytes(self) -> bytes:
+        capacity, limit, window = self.sizes
+        head = _HEAD.pack(
+            _MAGIC, self.layers, len(self.tokens), capacity, limit, _NO_WINDOW if window is None else window,
+            self.position, len(self.data),
+        )  # fmt: skip
+        return b"".join((head, array("I", self.tokens).tobytes(), self.data))
+
+    @classmethod
+    def read(cls, record: bytes) -> Record | None:
+        """What `to_bytes` wrote; None for anything else."""
+        if len(record) < _HEAD.size:
+            return None
+        magic, layers, count, capacity, limit, window, position, nbytes = _HEAD.unpack_from(record)
+        start = _HEAD.size + 4 * count
+        if magic != _MAGIC or len(record) != start + nbytes or not position == count == capacity <= limit:
+            return None
+        tokens = array("I", record[_HEAD.size : start])
+        sizes = capacity, limit, None if window == _NO_WINDOW else window
+        return cls(layers, tuple(tokens), sizes, position, record[start:])
 
 
 class PrefixCache:
@@ -68,6 +108,11 @@ class PrefixCache:
         self._kept[key] = fed
         self.nbytes += len(fed.data)
         self.trim()
+
+    def drop(self, prefix: Sequence[int], sizes: Sizes) -> None:
+        """Forgets one that turned out to be of no use."""
+        found = self._kept.pop(_key(prefix, sizes), None)
+        self.nbytes -= len(found.data) if found is not None else 0
 
     def trim(self) -> None:
         """Drops what is too much, after `count` or `capacity` was lowered."""

@@ -33,11 +33,25 @@ class Bridge {
   info() {
     return answering({ nbytes: this.nbytes, name: this.name });
   }
+  offer(bytes) {
+    const taken = bytes.length > 8 && bytes[0] === 7;
+    if (taken) this.offered = new TextDecoder().decode(bytes.subarray(8));
+    return answering({ type: "offered", taken });
+  }
+  prefix() {
+    const text = new TextEncoder().encode(this.read);
+    const data = new Uint8Array(Math.max(8 + text.length, Number(/room (\d+)/.exec(this.system)?.[1] ?? 0)));
+    data[0] = 7;
+    data.set(text, 8);
+    return { getBuffer: () => ({ data, release() {} }), destroy() {} };
+  }
   declare(tools, system, options) {
+    this.read = tools + system;
+    const cached = this.offered !== undefined && this.offered.replace(/\0+$/, "") === this.read;
     this.tools = JSON.parse(tools).map((tool) => (tool.function ?? tool).name);
     Object.assign(this, { system, turns: 0, replayed: [], options: JSON.parse(options) });
     this.declared += 1;
-    return answering({ type: "declared", prefix_tokens: tools.length + system.length, prefix_seconds: 0.01, problem: null });
+    return answering({ type: "declared", prefix_tokens: tools.length + system.length, prefix_seconds: 0.01, prefix_cached: cached, problem: null });
   }
   begin(text, options) {
     this.turns += 1;

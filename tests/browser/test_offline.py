@@ -184,6 +184,77 @@ def test_where_storage_is_full_the_page_says_so_and_works(
     assert page.evaluate(left) == 0
 
 
+PREFIXES = """async (wanted) => {
+  const name = (await caches.keys()).find((key) => key.startsWith("areole-prefixes"));
+  const keys = async () => (await (await caches.open(name)).keys()).map(({ url }) => url);
+  while ((await keys()).length !== wanted) await new Promise((resolve) => setTimeout(resolve, 20));
+  return keys();
+}"""
+TAMPER = """async (how) => {
+  const name = (await caches.keys()).find((key) => key.startsWith("areole-prefixes"));
+  const cache = await caches.open(name);
+  const [{ url }] = await cache.keys();
+  const bytes = new Uint8Array(await (await cache.match(url)).arrayBuffer());
+  const changed = new URL(url);
+  if (how === "damaged") bytes[bytes.length - 1] ^= 1;
+  if (how === "no record") {
+    bytes[0] = 0;
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    const hash = Array.from(digest, (b) => b.toString(16).padStart(2, "0")).join("");
+    changed.searchParams.set("sha256", hash);
+  }
+  if (how === "another core") changed.pathname = changed.pathname.replace(/-[0-9a-f]{64}/, `-${"0".repeat(64)}`);
+  await cache.delete(url);
+  await cache.put(changed, new Response(bytes));
+}"""
+TOLD = "([system]) => areole.declare([{ name: 'lights' }], system).then((told) => told.prefix_cached)"
+
+
+def test_tools_that_were_read_are_not_read_again(quick: Headless, open_page: Opener, server: SwappingServer) -> None:
+    page = open_page(quick, address=server.address)
+    settled(page)
+    assert page.evaluate(TOLD, ["location: Paris"]) is False
+    (key,) = page.evaluate(PREFIXES, 1)
+    reloaded(page)
+    assert page.evaluate(TOLD, ["location: Rome"]) is False
+    assert page.evaluate(TOLD, ["location: Paris"]) is True
+    page.wait_for_timeout(100)
+    assert page.evaluate(PREFIXES, 2)[1] == key  # the one used last is the last to go
+    page.evaluate("() => { location.hash = 'device'; }")
+    expect(page.locator("#device-facts")).to_contain_text("2 sets")
+
+
+@pytest.mark.parametrize("how", ["damaged", "no record", "another core"])
+def test_kept_tools_that_are_not_what_they_should_be_are_read_again(
+    how: str, quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    page = open_page(quick, address=server.address)
+    settled(page)
+    assert page.evaluate(TOLD, [""]) is False
+    (key,) = page.evaluate(PREFIXES, 1)
+    page.evaluate(TAMPER, how)
+    reloaded(page)
+    assert page.evaluate(TOLD, [""]) is False
+    page.wait_for_timeout(100)
+    assert page.evaluate(PREFIXES, 1) == [key]
+    reloaded(page)
+    assert page.evaluate(TOLD, [""]) is True
+
+
+def test_kept_tools_are_bounded_and_the_oldest_go_first(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    page = open_page(quick, address=server.address)
+    settled(page)
+    keys = []
+    for size in (12_000_000, 12_000_001, 12_000_002, 40_000_000):
+        assert page.evaluate(TOLD, [f"room {size}"]) is False
+        page.wait_for_timeout(300)
+        kept = page.evaluate(PREFIXES, min(len(keys) + 1, 2))
+        keys.append(kept[-1])
+    assert "bytes=12000001&" in kept[0] and "bytes=12000002&" in kept[1]
+
+
 @pytest.fixture
 def own_site(quick: Headless, tmp_path: Path) -> Path:
     """A copy of the site that a test may change."""
@@ -295,7 +366,7 @@ def test_everything_can_be_removed(quick: Headless, open_page: Opener, server: S
     page.evaluate("() => localStorage.setItem('another page of this origin', 'stays')")
     page.get_by_role("button", name="Remove everything").click()
     page.get_by_role("dialog").get_by_role("button", name="Keep").click()
-    assert len(page.evaluate("() => caches.keys()")) == 2
+    assert len(page.evaluate("() => caches.keys()")) == 3
     page.get_by_role("button", name="Remove everything").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
     expect(page.locator("#device-result")).to_contain_text("Everything was removed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import sys
 from pathlib import Path
 
@@ -11,14 +12,25 @@ import pytest
 from archive_writer import write
 
 from areole.archive import Archive, parse
+from areole.bridge import Bridge
 from areole.core import Core, check
 from areole.known import MOST, recall, remember
 from areole.model import CoreReader, Model
+from areole.prefixes import Record
 from areole.tokenizer import Tokenizer
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "web"))  # for rehearsal
 
 from rehearsal import TOKENS, VOCAB, rehearsal  # noqa: E402
+
+TOOLS = '[{"name":"a"}]'
+
+
+class View(bytes):
+    """Bytes as the page hands them over."""
+
+    def to_bytes(self) -> bytes:
+        return bytes(self)
 
 
 def placed(core: Core, data: bytes) -> int:
@@ -86,3 +98,36 @@ def test_the_small_model_of_zeros_runs(kind: str, core: Core, tiny_archive: Arch
     assert core.read(logits, 8 * VOCAB) == bytes(8 * VOCAB)
     for address in (*(described[i] for i in (0, 1, 3)), out, model, session, ids, logits):
         core.free(address)
+
+
+def test_a_prefix_of_an_earlier_visit_gives_the_same_bits_and_one_of_no_use_is_fed_again(
+    core: Core, tiny_path: Path
+) -> None:
+    def first_logits(kept: bytes | None) -> tuple[bool, bytes, list[float]]:
+        with Model.load(tiny_path, core) as model:
+            bridge = Bridge(model)
+            if kept is not None:
+                assert json.loads(bridge.offer(View(kept)))["taken"] is True
+            told = json.loads(bridge.declare(TOOLS, "", '{"contract": "raw"}'))
+            record = bridge.prefix()
+            assert record is not None and bridge._needle is not None and bridge._needle._conversation is not None
+            session = bridge._needle._conversation.session
+            session.decode(5)
+            return told["prefix_cached"], record, list(session.logits())  # type: ignore[attr-defined]
+
+    cached, record, logits = first_logits(None)
+    assert not cached
+    assert first_logits(record) == (True, record, logits)
+    # The hash of a record is the page's to check; this one has another model's state in it.
+    broken = bytearray(record)
+    broken[-len(Record.read(record).data) :] = bytes(len(Record.read(record).data))  # type: ignore[union-attr]
+    assert first_logits(bytes(broken)) == (False, record, logits)
+
+
+def test_no_record_is_not_taken(core: Core, tiny_path: Path) -> None:
+    with Model.load(tiny_path, core) as model:
+        bridge = Bridge(model)
+        assert bridge.prefix() is None
+        deeper = Record(model.geometry.layers + 1, (1,), (1, 64, None), 1, b"x").to_bytes()
+        for record in (b"", b"no record", deeper):
+            assert json.loads(bridge.offer(View(record)))["taken"] is False

@@ -20,6 +20,8 @@ import ladder  # noqa: E402
 import memory as memory_bench  # noqa: E402
 import scale  # noqa: E402
 import speed  # noqa: E402
+import startup  # noqa: E402
+import suites  # noqa: E402
 import tokenizer as tokenizer_bench  # noqa: E402
 from _peers import Peer  # noqa: E402
 from speed import Measured, Round  # noqa: E402
@@ -419,3 +421,31 @@ def test_the_ladder_s_table_has_a_row_a_depth() -> None:
     rates = {"prefill_tps": _common.summary([400.0, 500.0]), "decode_tps": None}
     lines = ladder.as_table({"rungs": [{**row, **rates}]}).splitlines()
     assert lines[-1].split() == ["8", "16.0", "450", "(400-500)", "-", "3", "of", "4", "4"]
+
+
+def visited(**changes: Any) -> dict[str, Any]:
+    requests = [{"seconds": 0.6, "tokens": 40}, {"seconds": 0.9, "tokens": 50}, {"seconds": 0.4, "tokens": 40}]
+    return {"ready": 2.0, "declared": 2.5, "answered": 3.0, "requests": requests, **changes}
+
+
+def test_startup_tells_what_comes_after_ready_and_how_the_first_request_compares() -> None:
+    kept = visited(declared=2.05, answered=2.25, prefix_cached=True, snapshot=True)
+    fresh = visited(prefix_cached=False, snapshot=True)
+    found = startup.figures_of(visited(), fresh, kept)
+    assert found["kept_after_ready"] == pytest.approx(0.25) and found["declare"] == pytest.approx(0.5)
+    assert found["first_to_tenth"] == pytest.approx(1.5) == pytest.approx(found["first_to_tenth_by_token"])
+    assert set(found) == set(startup.FIGURES) >= set(startup.BARS)
+    startup.need_what_was_meant(fresh, kept)
+    for wrong in ((fresh, {**kept, "prefix_cached": False}), (kept, kept), ({**fresh, "snapshot": False}, kept)):
+        with pytest.raises(_common.BenchError):
+            startup.need_what_was_meant(*wrong)
+
+
+def test_the_suites_ratio_is_of_the_sums() -> None:
+    rows = [
+        {"areole": {"seconds": a, "tokens": 5, "right": True}, "official": {"seconds": b, "tokens": 6, "right": False}}
+        for a, b in ((1.0, 1.0), (1.0, 4.0), (1.0, 5.0))
+    ]
+    found = suites.summed(rows)
+    assert (found["ratio"], found["median_of_ratios"]) == (0.3, 0.25)
+    assert (found["areole_right"], found["official_right"], found["areole_tokens"]) == (3, 0, 15)

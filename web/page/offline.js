@@ -55,12 +55,15 @@ function notice(kind, text, actions = []) {
 async function showDevice() {
   const estimate = await navigator.storage?.estimate?.().catch(() => null);
   const persisted = (await navigator.storage?.persisted?.().catch(() => false)) ?? false;
-  const [site, model] = [await keptIn("site"), await keptIn("weights")];
+  const [site, model, tools] = [await keptIn("site"), await keptIn("weights"), await keptIn("prefixes")];
   /** @type {[string, string][]} */
   const rows = [
     ["Weights", `${weights}${model.bytes ? ` (${megabytes(model.bytes)} MB)` : ""}`],
     ["Page and Python", `${offline}${site.bytes ? ` (${site.count} files, ${megabytes(site.bytes)} MB)` : ""}`],
   ];
+  if (tools.count) {
+    rows.push(["Tools that were read", `${tools.count} ${tools.count === 1 ? "set" : "sets"} (${megabytes(tools.bytes)} MB): they are not read again`]);
+  }
   if (estimate?.quota) {
     rows.push(["Storage of this site", `${megabytes(estimate.usage ?? 0)} MB used, ${megabytes(estimate.quota)} MB allowed`]);
   }

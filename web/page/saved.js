@@ -59,10 +59,10 @@ export async function removeEverything() {
   const registration = await navigator.serviceWorker?.getRegistration(site);
   await registration?.unregister();
   if (!globalThis.caches) return;
-  for (const kind of ["site", "weights", "own"]) await caches.delete(cacheName(document.baseURI, kind)).catch(() => false);
+  for (const kind of ["site", "weights", "prefixes", "own"]) await caches.delete(cacheName(document.baseURI, kind)).catch(() => false);
 }
 
-/** Bytes and number of what is kept in one of the page's caches. @param {"site" | "weights"} kind */
+/** Bytes and number of what is kept in one of the page's caches. @param {"site" | "weights" | "prefixes"} kind */
 export async function keptIn(kind) {
   try {
     const name = cacheName(document.baseURI, kind);
