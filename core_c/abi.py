@@ -61,7 +61,7 @@ def generate(header: str) -> str:
         "",
         "from __future__ import annotations",
         "",
-        "ABI_VERSION = 3",
+        "ABI_VERSION = 4",
         "",
         "FUNCTIONS: dict[str, str] = {",
         *(f'    "{name}": "{kinds}",' for name, kinds in functions.items()),

@@ -197,6 +197,21 @@ AREOLE_API int32_t areole_kernel_kv_round(const float *levels, uint32_t bits, fl
 /* Row and column normalisation of exp(logits) (n, n), 20 rounds. n is at most 8. */
 AREOLE_API int32_t areole_kernel_sinkhorn(const float *logits, uint32_t n, float *out);
 
+/* Attention of queries (heads, qk_dim) that share a key-value head, over the positions from `first` on -> out
+ * (heads, v_dim). keys (count, qk_dim) and values (count, v_dim) are rounded to int8 and stored in work first; with
+ * keys null, those of the last call with this work are taken, whose sizes must have been the same. qk_dim is even. */
+AREOLE_API int32_t areole_kernel_attention(const float *keys, const float *values, uint32_t count, uint32_t first,
+                                           const float *queries, uint32_t heads, uint32_t qk_dim, uint32_t v_dim,
+                                           float *out, void *work, uint32_t work_bytes);
+AREOLE_API int32_t areole_kernel_attention_size(uint32_t count, uint32_t heads, uint32_t qk_dim, uint32_t v_dim,
+                                                uint32_t *work_bytes);
+
+/* What the residual lanes (n, d) go through in a block: u (d,) is their sum by weights (n,); then each becomes its sum
+ * of all by its row of mix (n, n) plus post (n,) times x - u; mean (d,) is over them after that. n is at most 8, d a
+ * multiple of 4. */
+AREOLE_API int32_t areole_kernel_lanes(float *lanes, const float *weights, const float *mix, const float *post,
+                                       const float *x, uint32_t n, uint32_t d, float *u, float *mean);
+
 /* cos and sin of position * frequency for `half` frequencies theta^(-i/half). */
 AREOLE_API int32_t areole_kernel_rope(uint32_t position, uint32_t half, float theta, float *cos_out, float *sin_out);
 

@@ -153,15 +153,28 @@ static void mask_run(float *scores, uint32_t before, uint32_t lanes, uint32_t co
   for (uint32_t i = before + count; i < lanes; i++) scores[i] = -1e30f;
 }
 
-/* Softmax of one head's scores (n,), times the value scales -> pairs of 15-bit weights; returns what turns the
- * integer weighted sum of int8 values into the attention output. scores is overwritten. */
-static AREOLE_NOINLINE float softmax_weights(float *scores, const float *value_scales, uint32_t n, int32_t *pairs) {
+/* Exponentials are added as integers, four sums of them side by side: as so many 2^-20, or 2^-17 where more
+ * positions are visible than four unsigned sums hold then; AREOLE_LONGEST is the most there may be. */
+enum { ORDINARY = 16000 };
+
+/* The lanes' sum; each is below 2^32. */
+AREOLE_INLINE float sum_unsigned(vec lanes) {
+  uint32_t four[4];
+  v_store(four, lanes);
+  return (float)((uint64_t)four[0] + four[1] + four[2] + four[3]);
+}
+
+/* Softmax of one head's scores (n,), of which `visible` are not masked, times the value scales -> pairs of 15-bit
+ * weights; returns what turns the integer weighted sum of int8 values into the attention output. scores is overwritten.
+ */
+static AREOLE_NOINLINE float softmax_weights(float *scores, const float *value_scales, uint32_t n, uint32_t visible,
+                                             int32_t *pairs) {
   vec top = v_splat(-1e30f);
   for (uint32_t i = 0; i < n; i += 4) top = v_max(top, v_load(scores + i));
   top = v_max_lanes(top);
-  /* The sum in units of 2^-20: 8192 weights of at most 1 fit an i32 by lanes of four. */
+  float one = visible <= ORDINARY ? 1048576.0f : 131072.0f;
   exp_constants constants = load_exp();
-  vec sum = v_zero(), most = v_zero(), magic = constants.c[EXP_MAGIC], unit = v_splat(1048576.0f);
+  vec sum = v_zero(), most = v_zero(), magic = constants.c[EXP_MAGIC], unit = v_splat(one);
   AREOLE_NO_UNROLL
   for (uint32_t i = 0; i < n; i += 4) {
     vec e = v_exp_with(v_sub(v_load(scores + i), top), &constants);
@@ -193,8 +206,7 @@ static AREOLE_NOINLINE float softmax_weights(float *scores, const float *value_s
     if (!(limit >= 1.0f)) break; /* the scores are no numbers */
     limit = (float)(int32_t)limit;
   }
-  float denominator = (float)v_lane0_i32(v_sum_lanes_i32(sum)) * (1.0f / 1048576.0f);
-  return biggest / limit / denominator;
+  return biggest / limit / (sum_unsigned(sum) * (1.0f / one));
 }
 
 /* acc[h][j] += weights . values over one run; j counts vectors of four dims, VECTORS at a time from `dim`. */
@@ -234,8 +246,11 @@ AREOLE_INLINE void *take(uint8_t **work, uint32_t bytes) {
 /* `heads` is HEADS_AT_ONCE or 1. */
 static void attend(const areole_cache *c, uint32_t kv_head, const areole_run *runs, uint32_t run_count,
                    const float *queries, uint32_t heads, uint8_t *work, float *out) {
-  uint32_t n = 0, at = 0, wide = heads == HEADS_AT_ONCE;
-  for (uint32_t i = 0; i < run_count; i++) n += round_up((runs[i].first & 3) + runs[i].count, 4);
+  uint32_t n = 0, at = 0, visible = 0, wide = heads == HEADS_AT_ONCE;
+  for (uint32_t i = 0; i < run_count; i++) {
+    n += round_up((runs[i].first & 3) + runs[i].count, 4);
+    visible += runs[i].count;
+  }
   float *scores = take(&work, heads * n * 4), *value_scales = take(&work, n * 4);
   int32_t *pairs = take(&work, heads * n * 2), *sums = take(&work, heads * c->v_padded * 4);
   int16_t *q = take(&work, heads * c->qk_dim * 8);
@@ -258,7 +273,7 @@ static void attend(const areole_cache *c, uint32_t kv_head, const areole_run *ru
     at += lanes;
   }
   for (uint32_t h = 0; h < heads; h++)
-    scales[h] = softmax_weights(scores + h * n, value_scales, n, pairs + h * (n / 2));
+    scales[h] = softmax_weights(scores + h * n, value_scales, n, visible, pairs + h * (n / 2));
   memset(sums, 0, heads * c->v_padded * 4);
   at = 0;
   for (uint32_t i = 0; i < run_count; i++) {
@@ -287,4 +302,41 @@ void areole_attention(const areole_cache *cache, uint32_t kv_head, const areole_
     attend(cache, kv_head, runs, run_count, queries + h * cache->qk_dim, HEADS_AT_ONCE, work, out + h * cache->v_dim);
   for (; h < heads; h++)
     attend(cache, kv_head, runs, run_count, queries + h * cache->qk_dim, 1, work, out + h * cache->v_dim);
+}
+
+/* ---- the kernel alone, for tests and bench ---- */
+
+int32_t areole_kernel_attention_size(uint32_t count, uint32_t heads, uint32_t qk_dim, uint32_t v_dim,
+                                     uint32_t *work_bytes) {
+  if (!work_bytes || !count || !heads || !qk_dim || !v_dim) return AREOLE_BAD_ARGUMENT;
+  if (count > AREOLE_LONGEST || heads > 256 || qk_dim > 4096 || qk_dim % 2 || v_dim > 4096) return AREOLE_BAD_GEOMETRY;
+  uint64_t slots = round_up(count, 4), bytes = slots * (qk_dim + round_up(v_dim, 4) + 8) + 4 * 64;
+  bytes += areole_attention_work((uint32_t)slots, heads, qk_dim, v_dim);
+  if (bytes > 0x7fffffff) return AREOLE_BAD_GEOMETRY;
+  *work_bytes = (uint32_t)bytes;
+  return AREOLE_OK;
+}
+
+int32_t areole_kernel_attention(const float *keys, const float *values, uint32_t count, uint32_t first,
+                                const float *queries, uint32_t heads, uint32_t qk_dim, uint32_t v_dim, float *out,
+                                void *work, uint32_t work_bytes) {
+  uint32_t needed;
+  if (!queries || !out || !work || (keys && !values) || first >= count) return AREOLE_BAD_ARGUMENT;
+  int32_t status = areole_kernel_attention_size(count, heads, qk_dim, v_dim, &needed);
+  if (status) return status;
+  if (work_bytes < needed) return AREOLE_TOO_SMALL;
+  uint8_t *rest = work;
+  areole_cache c = {0, 0, 0, 0, round_up(count, 4), qk_dim, v_dim, round_up(v_dim, 4)};
+  c.keys = take(&rest, c.slots * qk_dim);
+  c.values = take(&rest, c.slots * c.v_padded);
+  c.key_scales = take(&rest, c.slots * 4);
+  c.value_scales = take(&rest, c.slots * 4);
+  if (keys) {
+    memset(work, 0, (size_t)(rest - (uint8_t *)work)); /* slots that no position fills are read and masked */
+    for (uint32_t i = 0; i < count; i++)
+      areole_cache_store(&c, 0, i, keys + (size_t)i * qk_dim, values + (size_t)i * v_dim);
+  }
+  areole_run run = {first, count - first};
+  areole_attention(&c, 0, &run, 1, queries, heads, rest, out);
+  return AREOLE_OK;
 }

@@ -27,6 +27,7 @@
 enum { AREOLE_TILE = 6, AREOLE_PAIRS_TILE = 4, AREOLE_TILES = 12, AREOLE_BATCH = 48 };
 enum { AREOLE_PANEL_BYTES = 64 * (256 + 4) }; /* 64 rows of a group at most: see pairs.c */
 enum { AREOLE_MAX_LANES = 8, AREOLE_MAX_HEADS = 3 };
+enum { AREOLE_LONGEST = 65536 }; /* positions that attention's integer sums have room for */
 
 AREOLE_INLINE uint32_t round_up(uint32_t n, uint32_t to) { return (n + to - 1) / to * to; }
 

@@ -117,3 +117,12 @@ AREOLE_NOINLINE void areole_lanes_update(float *lanes, const float *mix, const f
   else
     update(lanes, mix, post, x, u, n, d, mean);
 }
+
+int32_t areole_kernel_lanes(float *lanes, const float *weights, const float *mix, const float *post, const float *x,
+                            uint32_t n, uint32_t d, float *u, float *mean) {
+  if (!lanes || !weights || !mix || !post || !x || !u || !mean || !n || !d) return AREOLE_BAD_ARGUMENT;
+  if (n > AREOLE_MAX_LANES || d % 4) return AREOLE_BAD_GEOMETRY;
+  areole_lanes_gather(lanes, weights, n, d, u);
+  areole_lanes_update(lanes, mix, post, x, u, n, d, mean);
+  return AREOLE_OK;
+}

@@ -30,7 +30,7 @@ static int32_t check_geometry(const areole_geometry *g) {
   if (!g->qk_dim || g->qk_dim > 1024 || g->qk_dim % 2 || !g->v_dim || g->v_dim > 1024) return AREOLE_BAD_GEOMETRY;
   if (!g->layers || g->layers > 64 || !g->lanes || g->lanes > AREOLE_MAX_LANES) return AREOLE_BAD_GEOMETRY;
   if (g->codebook_group < 16 || g->codebook_group > 256) return AREOLE_BAD_GEOMETRY;
-  if (!g->max_seq || g->max_seq > 1u << 20 || g->qkv_taps > 16) return AREOLE_BAD_GEOMETRY;
+  if (!g->max_seq || g->max_seq > AREOLE_LONGEST || g->qkv_taps > 16) return AREOLE_BAD_GEOMETRY;
   if (g->hada_n < g->d_model || g->hada_n < 4 || g->hada_n > limit || (g->hada_n & (g->hada_n - 1)))
     return AREOLE_BAD_GEOMETRY;
   if (g->generation != 2 && g->generation != 3) return AREOLE_BAD_GEOMETRY;
@@ -466,7 +466,7 @@ int32_t areole_model_init(void *arena, uint32_t arena_bytes, const areole_geomet
   return status;
 }
 
-int32_t areole_abi_version(void) { return 3; }
+int32_t areole_abi_version(void) { return 4; }
 
 int32_t areole_flavor(void) {
 #if defined(AREOLE_RELAXED)

@@ -28,7 +28,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "layers": (1, 64),
     "qk_dim": (2, 1024),
     "v_dim": (1, 1024),
-    "max_seq": (1, 2**20),
+    "max_seq": (1, 2**16),
     "hada_n": (1, 2**16),
     "lanes": (1, 8),
     "sliding_window": (0, 2**20),

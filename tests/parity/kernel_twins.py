@@ -196,3 +196,61 @@ def kv_round(levels: F, x: F) -> F:
         kept = levels[np.where(lower, left, left + 1)] * length.astype(np.float16).astype(f32)
         out[at : at + 64] = unrotate(kept)[: len(x) - at]
     return out
+
+
+def round_int8(x: F) -> tuple[NDArray[np.int64], np.float32]:
+    """A vector as int8 and its one scale."""
+    most = np.abs(x).max()
+    inverse = f32(127) / most if most > 0 else f32(0)
+    return ((x * inverse + MAGIC) - MAGIC).astype(np.int64), most * f32(1.0 / 127.0)
+
+
+def to_integers(x: F) -> NDArray[np.int64]:
+    """Half to even, by the same addition as the core's: values stay below 2^22."""
+    return ((x + MAGIC) - MAGIC).astype(np.int64)
+
+
+def attention(keys: F, values: F, queries: F) -> F:
+    """keys (count, qk_dim), values (count, v_dim), queries (heads, qk_dim) -> (heads, v_dim). All sums are of integers,
+    so their order does not matter."""
+    int_keys, key_scales = zip(*(round_int8(key) for key in keys), strict=True)
+    int_values, value_scales = zip(*(round_int8(value) for value in values), strict=True)
+    root = f32(1) / np.sqrt(f32(keys.shape[1]))
+    out = []
+    for query in queries:
+        rounded, scale = round_int8(query)
+        dots = np.array(int_keys) @ rounded
+        scores = dots.astype(f32) * (np.array(key_scales, f32) * (scale * root))
+        e = exp(scores - scores.max())
+        one = f32(1048576 if len(e) <= 16000 else 131072)
+        total = to_integers(e * one).sum()
+        e = e * np.array(value_scales, f32)
+        biggest, limit = e.max(), f32(32767)
+        if not biggest > 0:
+            out.append(np.zeros(values.shape[1], f32))
+            continue
+        while True:
+            weights = to_integers(e * (limit / biggest))
+            whole = weights.sum().astype(f32)
+            if whole <= f32(16700000):
+                break
+            limit = np.floor(limit * (f32(16600000) / whole))
+        denominator = total.astype(f32) * (f32(1) / one)
+        out.append((weights @ np.array(int_values)).astype(f32) * (biggest / limit / denominator))
+    return np.array(out, f32)
+
+
+def lanes(before: F, weights: F, mix: F, post: F, x: F) -> tuple[F, F, F]:
+    """before (n, d), weights (n,), mix (n, n), post (n,), x (d,) -> u (d,), the lanes (n, d) and their mean (d,)."""
+    n = len(before)
+    u = weights[0] * before[0]
+    for i in range(1, n):
+        u = u + weights[i] * before[i]
+    after, mean = np.empty_like(before), np.zeros_like(u)
+    for i in range(n):
+        after[i] = mix[i, 0] * before[0]
+        for j in range(1, n):
+            after[i] = after[i] + mix[i, j] * before[j]
+        after[i] = after[i] + post[i] * (x - u)
+        mean = mean + after[i]
+    return u, after, mean * (f32(1) / f32(n))

@@ -246,6 +246,90 @@ def test_sinkhorn(core: Core, n: int, spread: float) -> None:
     np.testing.assert_allclose(got, np.exp(exact), atol=3e-5)
 
 
+@pytest.mark.parametrize(
+    ("count", "first", "heads", "qk_dim", "v_dim"),
+    [
+        (1, 0, 1, 2, 1), (5, 0, 6, 48, 64), (83, 0, 6, 48, 64), (300, 41, 12, 48, 64), (64, 63, 7, 48, 40),
+        (130, 2, 5, 10, 7), (33, 3, 13, 64, 4), (1000, 0, 6, 48, 66),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("spread", [0.05, 1, 12])
+def test_attention(core: Core, count: int, first: int, heads: int, qk_dim: int, v_dim: int, spread: float) -> None:
+    """Flat, ordinary and sharp rows, from a position that need not lie on a group of four."""
+    keys, values, queries = (
+        normal(1, count, qk_dim),
+        normal(2, count, v_dim) * 3,
+        normal(3, heads, qk_dim) * f32(spread),
+    )
+    values[::7] *= f32(1e-3)
+    got = attention(core, keys, values, first, queries)
+    same_bits(got, twins.attention(keys[first:], values[first:], queries))
+    q, k, v = (
+        np.array([whole * np.float64(scale) for whole, scale in map(twins.round_int8, rows)])
+        for rows in (queries, keys[first:], values[first:])
+    )
+    scores = q @ k.T / np.sqrt(qk_dim)
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    exact = weights / weights.sum(1, keepdims=True) @ v
+    np.testing.assert_allclose(got, exact, rtol=1e-3, atol=1e-3 * np.abs(v).max())
+
+
+def attention(core: Core, keys: F, values: F, first: int, queries: F) -> F:
+    heads, v_dim = len(queries), values.shape[1]
+    with Memory(core) as memory:
+        needed, out = memory.room(4), memory.room(4 * heads * v_dim)
+        sizes = len(keys), heads, keys.shape[1], v_dim
+        check(core.call("areole_kernel_attention_size", *sizes, needed), "attention_size")
+        size = int(memory.get(needed, 1, np.uint32)[0])
+        work = memory.room(size)
+        rest = len(keys), first, memory.put(queries), heads, keys.shape[1], v_dim, out, work, size
+        check(core.call("areole_kernel_attention", memory.put(keys), memory.put(values), *rest), "attention")
+        got = memory.get(out, heads * v_dim).copy()
+        check(core.call("areole_kernel_attention", 0, 0, *rest), "attention")  # what is stored stays
+        same_bits(memory.get(out, heads * v_dim), got)
+    return got.reshape(heads, v_dim)
+
+
+@pytest.mark.parametrize("count", [600, 4096, 16000, 16001, 65536])
+def test_attention_over_long_flat_rows(core: Core, count: int) -> None:
+    """Weights that are all near the largest add up to more than fits, and are scaled down; so are their exponentials."""
+    keys, values, queries = np.zeros((count, 4), f32), normal(2, count, 8), normal(3, 6, 4)
+    values /= np.abs(values).max(1, keepdims=True)
+    same_bits(attention(core, keys, values, 0, queries), twins.attention(keys, values, queries))
+
+
+def test_attention_of_values_that_are_all_zero(core: Core) -> None:
+    keys, queries = normal(1, 9, 6), normal(2, 6, 6)
+    assert not attention(core, keys, np.zeros((9, 12), f32), 0, queries).any()
+
+
+def test_attention_refuses_what_it_cannot_do(core: Core) -> None:
+    with Memory(core) as memory:
+        out, room = memory.room(4), memory.room(1024)
+        for sizes, status in (((0, 1, 2, 2), -1), ((1, 1, 3, 2), -2), ((65537, 1, 2, 2), -2)):
+            assert core.call("areole_kernel_attention_size", *sizes, out) == status
+        call = [room, room, 4, 4, room, 1, 2, 2, room, room, 1024]
+        assert core.call("areole_kernel_attention", *call) == -1  # nothing is visible
+        call[3], call[-1] = 0, 16
+        assert core.call("areole_kernel_attention", *call) == -6
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("d", [4, 24, 768])
+def test_lanes(core: Core, n: int, d: int) -> None:
+    before, x = normal(1, n, d), normal(2, d)
+    weights, mix, post = (np.abs(normal(seed, *shape)) for seed, shape in enumerate(((n,), (n, n), (n,)), 3))
+    with Memory(core) as memory:
+        stream, u, mean = memory.put(before), memory.room(4 * d), memory.room(4 * d)
+        arguments = memory.put(weights), memory.put(mix), memory.put(post), memory.put(x)
+        check(core.call("areole_kernel_lanes", stream, *arguments, n, d, u, mean), "lanes")
+        got = memory.get(u, d), memory.get(stream, n * d).reshape(n, d), memory.get(mean, d)
+    for ours, twin in zip(got, twins.lanes(before, weights, mix, post, x), strict=True):
+        same_bits(ours, twin)
+    exact = mix.astype(np.float64) @ before + np.outer(post, x - weights.astype(np.float64) @ before)
+    np.testing.assert_allclose(got[1], exact, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("position", [0, 1, 17, 4095, 8191, 100000])
 def test_rope(core: Core, position: int) -> None:
     """Single-precision angles, exact sines of them: against numpy in double precision."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 
 FUNCTIONS: dict[str, str] = {
     "areole_abi_version": "",
@@ -39,6 +39,9 @@ FUNCTIONS: dict[str, str] = {
     "areole_kernel_walsh": "pppupupp",
     "areole_kernel_kv_round": "pupup",
     "areole_kernel_sinkhorn": "pup",
+    "areole_kernel_attention": "ppuupuuuppu",
+    "areole_kernel_attention_size": "uuuup",
+    "areole_kernel_lanes": "pppppuupp",
     "areole_kernel_rope": "uufpp",
 }
 """Exported function -> its parameters: p an address, u an unsigned integer, f a float. All return an int."""
@@ -212,6 +215,13 @@ int32_t areole_kernel_walsh(const float *d1, const float *d2, const float *d3, u
 uint32_t d, float *work, float *x);
 int32_t areole_kernel_kv_round(const float *levels, uint32_t bits, float *x, uint32_t n, float *work);
 int32_t areole_kernel_sinkhorn(const float *logits, uint32_t n, float *out);
+int32_t areole_kernel_attention(const float *keys, const float *values, uint32_t count, uint32_t first,
+const float *queries, uint32_t heads, uint32_t qk_dim, uint32_t v_dim,
+float *out, void *work, uint32_t work_bytes);
+int32_t areole_kernel_attention_size(uint32_t count, uint32_t heads, uint32_t qk_dim, uint32_t v_dim,
+uint32_t *work_bytes);
+int32_t areole_kernel_lanes(float *lanes, const float *weights, const float *mix, const float *post,
+const float *x, uint32_t n, uint32_t d, float *u, float *mean);
 int32_t areole_kernel_rope(uint32_t position, uint32_t half, float theta, float *cos_out, float *sin_out);
 """
 """The declarations as cffi takes them."""
