@@ -24,6 +24,22 @@ const TICKS = 30;
 /** V8 compiles a function to the end some time after its first calls, on another thread. */
 const WARM_MS = 60;
 const VOCAB = 8192;
+const POSITIONS = [256, 1024];
+
+/** Six heads of the shipped model's sizes over so many positions. @param {Core} core @param {number} count @returns {Case} */
+function attention(core, count) {
+  const f = core.f;
+  const [heads, qk, v] = [6, 48, 64];
+  const size = core.size("areole_kernel_attention_size", count, heads, qk, v);
+  const work = core.take(size);
+  const queries = core.put(values(heads * qk));
+  const out = core.take(heads * v * 4);
+  const keys = core.put(values(count * qk));
+  const stored = core.put(values(count * v));
+  const rest = [count, 0, queries, heads, qk, v, out, work, size];
+  succeed("areole_kernel_attention", f.areole_kernel_attention(keys, stored, ...rest));
+  return { name: `attention, 6 heads, ${count} positions`, call: () => f.areole_kernel_attention(0, 0, ...rest) };
+}
 
 /** @param {Core} core @returns {Case[]} */
 function elementwise(core) {
@@ -32,11 +48,13 @@ function elementwise(core) {
   const scale = core.put(values(1024));
   const out = core.take(VOCAB * 4);
   const work = core.take(8 * 768 + 64 * 6 + 4096);
-  const quantised = core.take(768);
+  const quantised = core.take(768 * 4);
   const sums = core.take(24);
   const scales = core.take(24);
   const square = core.put(values(1024));
   const ids = core.take(4);
+  const stream = core.put(values(4 * 768));
+  const mix = core.put(new Float32Array(16).fill(0.25)); // the stream neither grows nor dies
   return [
     {
       name: "rotate 768",
@@ -47,6 +65,8 @@ function elementwise(core) {
     { name: "sigmoid 768", call: () => f.areole_kernel_sigmoid(x, 768, out) },
     { name: "norm 768", call: () => f.areole_kernel_norm(x, scale, 768, out) },
     { name: "sinkhorn 4x4", call: () => f.areole_kernel_sinkhorn(x, 4, out) },
+    { name: "lanes 4x768", call: () => f.areole_kernel_lanes(stream, mix, mix, mix, x, 4, 768, out, quantised) },
+    ...POSITIONS.map((count) => attention(core, count)),
     { name: `top 1 of ${VOCAB}`, call: () => f.areole_top(x, VOCAB, 1, ids, out) },
   ];
 }

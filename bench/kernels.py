@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from _common import (
     ROOT,
@@ -33,6 +33,9 @@ from _common import (
 from _page import core_page, describe, shipped_spec
 
 from headless import HeadlessError
+
+if TYPE_CHECKING:
+    from areole.archive import Archive
 
 sys.path.append(str(ROOT / "tests"))  # for archive_writer
 
@@ -105,6 +108,54 @@ def races() -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+def product_name(bits: int, tokens: int, way: str) -> str:
+    return f"{bits}-bit {VOCAB}x{WIDTH}, {tokens} token{'s' if tokens > 1 else ''}, {way}"
+
+
+def token_name(tokens: int, way: str) -> str:
+    return f"{SHIPPED}: a token {'decoded' if tokens == 1 else f'of {tokens} prefilled'}, {way}"
+
+
+def work_of(archive: Archive) -> dict[str, float]:
+    """How often a token takes each kernel: those of kernels.js by name, products by bits, in units of the head's size.
+    Attention is over 256 positions."""
+    g, macs = archive.geometry, dict.fromkeys(BITS, 0)
+    for tensor in archive.tensors:
+        fed = tensor.name.endswith("_proj") or tensor.name.startswith("mhc.phi_")
+        if fed and tensor.bits and not tensor.name.startswith("heads."):
+            macs[4 if tensor.bits in (3, 4) else 2] += tensor.shape[0] * tensor.shape[1]  # as the core lays it out
+    rows = -(-g.d_model // g.kron_b)  # of the first and the last matrix of a Monarch MLP, the rest being zeros
+    kron = 2 * g.kron_a * g.hada_n + (g.kron_b * rows + g.kron_a * rows) * g.kron_b * 2
+    rotated = g.layers * (g.lanes * g.d_model + g.d_model + g.heads * g.v_dim) + len(g.engram_sites) * g.d_model
+    return {
+        **{f"{bits}-bit": count / (VOCAB * WIDTH) for bits, count in macs.items()},
+        "rotate 768": rotated / 768,
+        "kron 32x32": g.layers * kron / (2 * 32**3),
+        "sinkhorn 4x4": g.layers,
+        "lanes 4x768": g.layers,
+        "norm 768": g.layers * 4,
+        "attention, 6 heads, 256 positions": g.layers * g.kv_heads,
+    }
+
+
+def add_shares(figures: dict[str, Any], work: Mapping[str, float]) -> None:
+    """To each kernel whose count is known, its share of a token decoded and of one prefilled, by the fastest slices. A
+    product counts to the token of its own way; the decoded one has the head as well."""
+    for way in WAYS:
+        decoded, prefilled = figures[token_name(1, way)]["best_us"], figures[token_name(MANY, way)]["best_us"]
+        for bits in BITS:
+            one, many = figures[product_name(bits, 1, way)], figures[product_name(bits, MANY, way)]
+            count = work[f"{bits}-bit"]
+            one["share_decoded"] = significant((count + (bits == 4)) * one["best_us"] / decoded, 3)
+            many["share_prefilled"] = significant(count * many["best_us"] / MANY / prefilled, 3)
+    fastest = {n: min(figures[token_name(n, way)]["best_us"] for way in WAYS) for n in (1, MANY)}
+    for name, count in work.items():
+        if name in figures:
+            row = figures[name]
+            row["share_decoded"] = significant(count * row["best_us"] / fastest[1], 3)
+            row["share_prefilled"] = significant(count * row["best_us"] / fastest[MANY], 3)
+
+
 def entry(best: float, median: float, *, macs: int = 0, how: str = "timed") -> dict[str, Any]:
     """A kernel's figures from milliseconds; GMAC/s where it multiplies, None where noise left no time."""
     best_us, median_us = significant(best * 1e3, 4), significant(median * 1e3, 4)
@@ -135,8 +186,11 @@ def kernel_figures(cases: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         for tokens in LOGITS:
             for way in WAYS:
                 more, less = (cases[feed.name] for feed in head_feeds(bits, tokens, way))
-                name = f"{bits}-bit {VOCAB}x{WIDTH}, {tokens} token{'s' if tokens > 1 else ''}, {way}"
-                found[name] = difference(more, less, macs=VOCAB * WIDTH * tokens)
+                row = difference(more, less, macs=VOCAB * WIDTH * tokens)
+                nbytes = VOCAB * WIDTH * (bits / 8 + 2 / GROUP)  # codes and norms, read once
+                speed = rate(nbytes / 1e6, min(more) - min(less))
+                row["best_gbs"] = None if speed is None else significant(speed, 3)
+                found[product_name(bits, tokens, way)] = row
         for way in WAYS:
             name = race_name(bits, way)
             found[name] = timed(cases[name], macs=WIDTH * WIDTH * DOZEN)
@@ -145,8 +199,8 @@ def kernel_figures(cases: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         if name not in known:
             found[name] = timed(values, macs=2 * 32**3 if name == "kron 32x32" else 0)
     for way in WAYS:
-        found[f"{SHIPPED}: a token decoded, {way}"] = timed(cases[token_feed(1, way).name])
-        found[f"{SHIPPED}: a token of {MANY} prefilled, {way}"] = timed(cases[token_feed(MANY, way).name], calls=MANY)
+        for tokens in (1, MANY):
+            found[token_name(tokens, way)] = timed(cases[token_feed(tokens, way).name], calls=tokens)
     return found
 
 
@@ -185,22 +239,26 @@ def run(flavor: str, slices: int) -> dict[str, Any]:
         measured = measure({"models": models, "races": races(), "feeds": feeding, "slices": slices})
     result["machine"].update(load_after=load_average(), chromium=chromium)
     cases = {case["name"]: case["ms"] for case in measured["cases"]}
+    figures = kernel_figures(cases)
+    add_shares(figures, work_of(parse(model.read_bytes(), model.name)))
     return {
         **result,
         "core": flavor,
         "clock_ms": significant(measured["tickMs"]),
         "slice_ms": significant(measured["sliceMs"]),
         "slices": slices,
-        "kernels": kernel_figures(cases),
+        "kernels": figures,
         "calls_us": {case: [significant(value * 1e3, 4) for value in values] for case, values in cases.items()},
     }
 
 
 def as_table(result: Mapping[str, Any]) -> str:
-    rows = [["kernel", "best, us", "median, us", "best, GMAC/s", "median, GMAC/s", ""]]
+    heads = ["kernel", "best, us", "median, us", "best, GMAC/s", "median, GMAC/s", "best, GB/s"]
+    rows = [[*heads, "of a token decoded", "prefilled", ""]]
     for name, row in result["kernels"].items():
         figures = [short(row[key]) for key in ("best_us", "median_us")]
-        figures += [short(row[key]) if key in row else "" for key in ("best_gmacs", "median_gmacs")]
+        figures += [short(row[key]) if key in row else "" for key in ("best_gmacs", "median_gmacs", "best_gbs")]
+        figures += [f"{row[key]:.0%}" if row.get(key) else "" for key in ("share_decoded", "share_prefilled")]
         rows.append([name, *figures, "by difference" if row["how"] == "difference" else ""])
     facts = result["machine"]
     return (

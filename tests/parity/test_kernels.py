@@ -292,7 +292,7 @@ def attention(core: Core, keys: F, values: F, first: int, queries: F) -> F:
 
 @pytest.mark.parametrize("count", [600, 4096, 16000, 16001, 65536])
 def test_attention_over_long_flat_rows(core: Core, count: int) -> None:
-    """Weights that are all near the largest add up to more than fits, and are scaled down; so are their exponentials."""
+    """Weights that are all near the largest add up to more than fits, and are scaled down; their exponentials too."""
     keys, values, queries = np.zeros((count, 4), f32), normal(2, count, 8), normal(3, 6, 4)
     values /= np.abs(values).max(1, keepdims=True)
     same_bits(attention(core, keys, values, 0, queries), twins.attention(keys, values, queries))

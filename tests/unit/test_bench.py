@@ -26,6 +26,8 @@ import tokenizer as tokenizer_bench  # noqa: E402
 from _peers import Peer  # noqa: E402
 from speed import Measured, Round  # noqa: E402
 
+from areole.archive import parse  # noqa: E402
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Figures
 # ---------------------------------------------------------------------------------------------------------------------
@@ -307,6 +309,35 @@ def test_kernels_are_told_in_microseconds_and_whole_tokens_by_the_token() -> Non
     }  # fmt: skip
     assert figures["exp 768"] == {"best_us": 1.0, "median_us": 1.0, "how": "timed"}
     assert figures["shipped: a token of 24 prefilled, dots"]["best_us"] == pytest.approx(100.0)
+
+
+def test_shares_of_a_token_are_of_its_own_way() -> None:
+    times = kernel_times(40.0)
+    for feed in kernels.feeds():
+        if feed.model == kernels.SHIPPED and feed.way == "pairs":
+            times[feed.name] = [value / 2 for value in times[feed.name]]
+    figures = kernels.kernel_figures(times)
+    kernels.add_shares(figures, {"2-bit": 2.0, "4-bit": 0.0, "kron 32x32": 10.0})
+    one = kernels.VOCAB * kernels.WIDTH / 40.0 / 1e3  # us of a product
+    for way, part in (("dots", 1.0), ("pairs", 0.5)):
+        token = figures[kernels.token_name(1, way)]["best_us"]
+        assert token == pytest.approx(part * (100 + one), rel=1e-3)
+        assert figures[kernels.product_name(2, 1, way)]["share_decoded"] == pytest.approx(2 * one / token, rel=1e-2)
+        assert figures[kernels.product_name(4, 1, way)]["share_decoded"] == pytest.approx(one / token, rel=1e-2)
+    assert figures["kron 32x32"]["share_prefilled"] == pytest.approx(10 * 4.0 / 50.0, rel=1e-2)
+    assert "share_decoded" not in figures["exp 768"]
+    nbytes = kernels.VOCAB * kernels.WIDTH * (2 / 8 + 2 / 128)
+    assert figures[kernels.product_name(2, 1, "dots")]["best_gbs"] == pytest.approx(nbytes / one / 1e3, rel=1e-2)
+
+
+def test_the_work_of_a_token_is_counted_from_the_archive(tiny_path: Path) -> None:
+    tiny = parse(tiny_path.read_bytes(), "tiny")
+    g, work = tiny.geometry, kernels.work_of(tiny)
+    layer = g.heads * g.qk_dim + g.kv_heads * (g.qk_dim + g.v_dim) + 2 * g.heads * g.v_dim
+    counted = {bits: work[f"{bits}-bit"] * kernels.VOCAB * kernels.WIDTH for bits in kernels.BITS}
+    lanes = (2 * g.lanes + g.lanes**2) * g.lanes * g.d_model
+    whole = g.layers * (layer * g.d_model + lanes) + len(g.engram_sites) * 2 * g.d_model**2
+    assert sum(counted.values()) == pytest.approx(whole)
 
 
 def test_noise_gives_no_figure_rather_than_a_negative_one() -> None:
