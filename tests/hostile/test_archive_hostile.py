@@ -156,7 +156,7 @@ def test_an_empty_file() -> None:
         ("qk_dim", [4, 8, 1024], "archive_tensor"),
         ("v_dim", [0, 1025, 2**32 - 1], "archive_header"),
         ("v_dim", [9, 11], "archive_tensor"),
-        ("max_seq", [0, 2**20 + 1, 2**32 - 1], "archive_header"),
+        ("max_seq", [0, 2**16 + 1, 2**32 - 1], "archive_header"),
         ("hada_n", [0, 16, 31, 33, 48, 2**16 + 1, 2**17, 2**32 - 1], "archive_header"),
         ("hada_n", [64, 2**16], "archive_tensor"),
         ("lanes", [0, 9, 2**32 - 1], "archive_header"),
@@ -576,7 +576,7 @@ def greedy() -> list[bytes]:
     """Archives whose numbers ask for far more memory than the file has."""
     big = [with_word(WORDS.index(field), value) for field, value in (
         ("vocab", 2**20), ("records", 2**32 - 1), ("codebook_len", 2**32 - 1), ("layers", 64), ("slots", 2**24),
-        ("max_seq", 2**20), ("hada_n", 2**16), ("d_model", 2**14), ("kv_window", 2**20),
+        ("max_seq", 2**16), ("hada_n", 2**16), ("d_model", 2**14), ("kv_window", 2**20),
     )]  # fmt: skip
     big += [with_record(name, 28, "<Q", 2**31) for name in ("embedding", "hada_p1", "tokenizer", "heads.manifest")]
     huge_count = bytearray(SOUND)
