@@ -433,19 +433,23 @@ class Conversation:
         self._need_idle()
         if self._lost:
             raise RequestError("request_option", "The conversation could not be brought back after an error; reset it.")
+        self._check_room(self.tokenizer.at_least(segments), max_new_tokens, "at least ")
         ids = self.tokenizer.encode_segments(segments, goes_on=True)
         if self.turns:
             ids.insert(0, self._end_turn)
         ids += self._before_thinking
-        needed = len(ids) + max_new_tokens
+        self._check_room(len(ids), max_new_tokens)
+        return Turn(self, ids, max_new_tokens, free_text, constraint or Greedy(), probabilities, doubts)
+
+    def _check_room(self, count: int, max_new_tokens: int, how: str = "") -> None:
+        needed = count + max_new_tokens
         if needed > self.available:
             raise ContextFullError(
                 "context_full",
-                f"The request takes {len(ids)} tokens and its answer may take {max_new_tokens}; {self.available} of"
+                f"The request takes {how}{count} tokens and its answer may take {max_new_tokens}; {self.available} of"
                 f" {self.session.max_tokens} are left. Shorten the request, lower max_new_tokens, or reset.",
-                needed=needed, available=self.available, prompt_tokens=len(ids), max_new_tokens=max_new_tokens,
+                needed=needed, available=self.available, prompt_tokens=count, max_new_tokens=max_new_tokens,
             )  # fmt: skip
-        return Turn(self, ids, max_new_tokens, free_text, constraint or Greedy(), probabilities, doubts)
 
     def replay(self, turns: Sequence[tuple[Sequence[Segment], Sequence[Segment]]]) -> int:
         """Turns that have been, each what was said and what the model answered, fed without generating anything.

@@ -148,6 +148,7 @@ class Tokenizer:
         self._special_mergeable = any(self._mergeable(surface) for surface in self._special)
         # Where no piece has a space mark after its first character, no merge crosses into a new word.
         self._words_part = not any(SPACE in surface[1:] for surface in pieces)
+        self._longest = max(map(len, pieces))
         self._cache: dict[str, tuple[int, ...]] = {}
 
     @classmethod
@@ -199,6 +200,16 @@ class Tokenizer:
                 plain.append((text[at:], trusted))
         self._encode_plain(plain, ids)
         return ids
+
+    def at_least(self, segments: Sequence[tuple[str, bool]]) -> int:
+        """As many tokens as the segments take at the least, without encoding them: a guard against texts that could
+        never fit, whose encoding would take long. A token stands for no more characters than the longest piece has."""
+        if not self.vocabulary.byte_fallback:
+            return 0  # an unknown token stands for any number of characters
+        # Two halves of a surrogate pair become one character.
+        texts = [text for text, _ in segments if isinstance(text, str)]  # encoding refuses the others
+        characters = sum(len(text) - len(_SURROGATE.findall(text)) // 2 for text in texts)
+        return -(-characters // self._longest)
 
     def piece_bytes(self, token: int) -> bytes:
         """UTF-8 bytes that an id adds to the text: none for control pieces, one for a byte piece, spaces as spaces."""

@@ -326,6 +326,14 @@ def test_a_turn_that_does_not_fit_changes_nothing() -> None:
     assert ask(conversation, max_new_tokens=100)[0].closed
 
 
+def test_a_text_that_could_never_fit_is_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation, _ = start(ANSWER)
+    monkeypatch.setattr(TOKENIZER, "encode_segments", None)
+    with pytest.raises(ContextFullError, match="at least") as error:
+        conversation.turn(user_turn("a" * 1_000_000, True))
+    assert error.value.details["needed"] > 8192  # type: ignore[operator]
+
+
 def test_one_turn_at_a_time() -> None:
     conversation, _ = start(ANSWER, ANSWER)
     made_before = conversation.turn(user_turn("x", True))

@@ -142,6 +142,24 @@ def test_encoding_is_that_of_the_naive_twin(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+def test_no_text_takes_fewer_tokens_than_it_is_said_to(name: str) -> None:
+    tokenizer = EVERY[name]
+
+    @settings(max_examples=80, deadline=None)
+    @given(st.lists(st.tuples(texts_for(tokenizer, 4), st.booleans()), max_size=5))
+    def check(segments: list[tuple[str, bool]]) -> None:
+        assert tokenizer.at_least(segments) <= len(tokenizer.encode_segments(segments))
+
+    check()
+    pair = "\ud83d\ude00" * 40
+    assert tokenizer.at_least([(pair, True)]) <= len(tokenizer.encode(pair))
+
+
+def test_a_bound_that_is_worth_something() -> None:
+    assert SHIPPED.at_least([("a" * 1000, False), ("b" * 1000, True)]) == 2000 // 16
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_segments_are_encoded_as_the_naive_twin_does(name: str) -> None:
     tokenizer = EVERY[name]
 
