@@ -24,8 +24,9 @@ import { Threads } from "./threads.js";
  */
 
 const WARM_ROUNDS = 6;
+const RACES = 40;
 
-/** @typedef {{core: Core, model: Model, ways: {way: Way, threads: Threads}[]}} Ready */
+/** @typedef {{kernels: string, model: Model, ways: {way: Way, threads: Threads}[]}} Ready */
 
 /** @type {Ready | undefined} */
 let ready;
@@ -43,16 +44,24 @@ async function start(spec) {
     return { way, threads };
   });
   const model = new Model(core, spec.model, await fetched(spec.model.address));
-  return { core, model, ways };
+  /** @param {number} pairs */
+  const race = (pairs) => {
+    const from = performance.now();
+    succeed("areole_kernel_race", model.raceOnce(pairs, RACES));
+    return performance.now() - from;
+  };
+  for (let i = 0; i < 3; i++) race(0), race(1), await breathe();
+  const pairs = model.f.areole_model_use_pairs(model.arena, race(1) < race(0) ? 1 : 0);
+  return { kernels: pairs ? "pairs" : "dots", model, ways };
 }
 
 /**
  * @param {Spec} spec
- * @returns {Promise<{tickMs: number, ways: Times[]}>}
+ * @returns {Promise<{kernels: string, tickMs: number, ways: Times[]}>}
  */
 async function measureThreads(spec) {
   ready ??= await start(spec);
-  const { model, ways } = ready;
+  const { kernels, model, ways } = ready;
   const tickMs = resolution();
   const times = ways.map(({ way }) => ({
     name: way.name,
@@ -60,8 +69,9 @@ async function measureThreads(spec) {
     prefillMs: /** @type {number[]} */ ([]),
     parts: /** @type {any} */ (null),
   }));
-  const until = performance.now() + spec.seconds * 1000;
-  for (let round = 0; round < WARM_ROUNDS || performance.now() < until; round++) {
+  let until = Infinity;
+  for (let round = 0; round <= WARM_ROUNDS || performance.now() < until; round++) {
+    if (round === WARM_ROUNDS) until = performance.now() + spec.seconds * 1000;
     for (const [i, { threads }] of ways.entries()) {
       const calls = threads.calls();
       const { f, session, turn, logits } = model;
@@ -81,7 +91,7 @@ async function measureThreads(spec) {
     }
     await breathe();
   }
-  return { tickMs, ways: times };
+  return { kernels, tickMs, ways: times };
 }
 
 /** @type {any} */ (window).measure = measureThreads;

@@ -98,6 +98,7 @@ def run(seconds: float) -> dict[str, Any]:
             with busy(processes):
                 before = load_average()
                 measured = measure(spec)
+            result["kernels"] = measured["kernels"]
             found[name] = {"processes": processes, "load": [before, load_average()], "threads": by_way(measured)}
     result["machine"].update(load_after=load_average(), chromium=chromium)
     return {**result, **found}
@@ -115,7 +116,7 @@ def as_table(result: Mapping[str, Any]) -> str:
     facts = result["machine"]
     return (
         f"{facts['cpu']}, {facts['cores']} cores, load average {facts['load_before']} to {facts['load_after']}, "
-        f"Chromium {facts['chromium']}\n\n{table(rows)}"
+        f"Chromium {facts['chromium']}, products by {result['kernels']}\n\n{table(rows)}"
     )
 
 

@@ -22,7 +22,6 @@ typedef struct {
   float *rotate_work, *mlp_work;
   void *attention_work;
   areole_input input;
-  float *products; /* a helper's only: what it multiplied */
 } buffers;
 
 struct areole_session {
@@ -84,11 +83,12 @@ static void input_size(const areole_model *model, uint32_t *padded, uint32_t *gr
   }
 }
 
-/* The buffers of a batch of up to AREOLE_BATCH tokens; what `products` takes is zero for a session. */
+/* The buffers of a batch of up to AREOLE_BATCH tokens. */
 static void lay_out_buffers(areole_arena *a, const areole_geometry *g, uint32_t slots, uint32_t padded, uint32_t groups,
-                            uint32_t products, buffers *own) {
+                            buffers *own) {
   widths w = widths_of(g);
   uint32_t d = g->d_model, m = AREOLE_BATCH;
+  own->input.panel = arena_take(a, AREOLE_PANEL_BYTES);
   own->lanes = arena_take(a, (uint64_t)m * g->lanes * d * 4);
   own->u = arena_take(a, (uint64_t)m * d * 4);
   own->x = arena_take(a, (uint64_t)m * d * 4);
@@ -102,8 +102,6 @@ static void lay_out_buffers(areole_arena *a, const areole_geometry *g, uint32_t 
   own->attention_work = arena_take(a, areole_attention_work(slots, g->heads / g->kv_heads, g->qk_dim, g->v_dim));
   own->input.quads = arena_take(a, (uint64_t)m * padded * 4);
   own->input.parts = arena_take(a, (uint64_t)m * groups * sizeof(areole_part));
-  own->input.panel = arena_take(a, AREOLE_PANEL_BYTES);
-  own->products = products ? arena_take(a, (uint64_t)products * 4) : 0;
 }
 
 static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *model, uint32_t capacity,
@@ -139,7 +137,7 @@ static int32_t lay_out(areole_session *s, areole_arena *a, const areole_model *m
     c.value_scales = arena_take(a, (uint64_t)g->kv_heads * s->slots * 4);
     if (s->caches) s->caches[l] = c;
   }
-  lay_out_buffers(a, g, s->slots, s->padded, s->groups, 0, &s->own);
+  lay_out_buffers(a, g, s->slots, s->padded, s->groups, &s->own);
   s->qkv = arena_take(a, (uint64_t)(m + w.history) * w.all * 4);
   s->gate = arena_take(a, (uint64_t)m * w.out * 4);
   s->out = arena_take(a, (uint64_t)m * d * 4);
@@ -226,12 +224,19 @@ int32_t areole_session_pinned(const areole_session *s) {
 
 /* ---- one batch ---- */
 
-/* Some rows of a matrix's products with a batch's input. */
+/* The first rows of a matrix times an input. */
 typedef struct {
   const areole_matrix *matrix;
   uint32_t rows, stride;
   float *y; /* (tokens, stride) */
 } product;
+
+/* Products with one input: the job that multiplying is, smaller than a batch since it is copied for every few rows. */
+typedef struct {
+  areole_input input;
+  uint32_t count;
+  product all[4];
+} products;
 
 /* A batch on its way through the blocks, and the job that a step of it is: so all that a part reads of the session is
  * here by value. `s` is the feeding thread's alone. */
@@ -248,8 +253,7 @@ typedef struct {
   const float *rows, *gate, *out, *cosine, *sine;
   const areole_block *block;
   areole_cache cache;
-  product products[4];
-  uint32_t product_count;
+  products waiting;
 } batch;
 
 _Static_assert(sizeof(batch) <= AREOLE_JOB_BYTES, "a job is copied whole");
@@ -289,7 +293,7 @@ static uint32_t visible_runs(const batch *b, const areole_block *block, uint32_t
 static buffers buffers_in(const batch *b, void *room) {
   buffers own = b->own;
   areole_arena a = {room, 0};
-  if (room) lay_out_buffers(&a, b->g, b->slots, b->padded, b->groups, 1, &own);
+  if (room) lay_out_buffers(&a, b->g, b->slots, b->padded, b->groups, &own);
   return own;
 }
 
@@ -299,74 +303,73 @@ static void share(const batch *b, areole_part_of *run, areole_take_part *take, u
   areole_share(b->s->threads, b, sizeof *b, step);
 }
 
-/* Where part of a product goes: a helper has the products one after the other. */
-static float *products_at(const batch *b, const buffers *own, uint32_t index, uint32_t *stride) {
-  float *y = own->products;
-  *stride = b->products[index].stride;
-  if (!y) return b->products[index].y;
+/* Where a product goes: a helper has them one after the other in its room, behind the panel. */
+static float *place_of(const products *p, uint32_t index, void *room, uint32_t *stride) {
+  *stride = p->all[index].stride;
+  if (!room) return p->all[index].y;
+  float *y = (float *)(void *)((uint8_t *)room + AREOLE_PANEL_BYTES);
   for (uint32_t i = 0; i < index; i++)
-    y += (size_t)round_up(b->products[i].rows, 16) * round_up(b->own.input.tokens, AREOLE_TILES);
-  *stride = round_up(b->products[index].rows, 16);
+    y += (size_t)round_up(p->all[i].rows, 16) * round_up(p->input.tokens, AREOLE_TILES);
+  *stride = round_up(p->all[index].rows, 16);
   return y;
 }
 
 /* The rows of a product that lie in units [first, last), if any. A unit is a block of 16 rows, or what there is beyond
  * whole blocks; the product's first is `before`. */
-static int rows_of(const batch *b, uint32_t index, uint32_t before, uint32_t first, uint32_t last, uint32_t *from,
-                   uint32_t *to) {
-  uint32_t rows = b->products[index].rows;
+static int rows_of(const product *p, uint32_t before, uint32_t first, uint32_t last, uint32_t *from, uint32_t *to) {
   *from = first > before ? (first - before) * 16 : 0;
   *to = last > before ? (last - before) * 16 : 0;
-  if (*to > rows) *to = rows;
+  if (*to > p->rows) *to = p->rows;
   return *from < *to;
 }
 
 static AREOLE_NOINLINE void multiply(const void *job, uint32_t first, uint32_t last, void *room) {
-  const batch *b = job;
-  buffers own = buffers_in(b, room);
-  areole_input in = b->own.input;
-  in.panel = own.input.panel;
-  for (uint32_t i = 0, before = 0, from, to, stride; i < b->product_count; i++) {
-    if (rows_of(b, i, before, first, last, &from, &to)) {
-      areole_matrix m = areole_matrix_from(b->products[i].matrix, from);
-      float *y = products_at(b, &own, i, &stride);
+  const products *p = job;
+  areole_input in = p->input;
+  if (room) in.panel = room;
+  for (uint32_t i = 0, before = 0, from, to, stride; i < p->count; i++) {
+    if (rows_of(&p->all[i], before, first, last, &from, &to)) {
+      areole_matrix m = areole_matrix_from(p->all[i].matrix, from);
+      float *y = place_of(p, i, room, &stride);
       areole_matmul(&m, &in, to - from, y + from, stride);
     }
-    before += (b->products[i].rows + 15) / 16;
+    before += (p->all[i].rows + 15) / 16;
   }
 }
 
 static AREOLE_NOINLINE void take_products(const void *job, uint32_t first, uint32_t last, void *room) {
-  const batch *b = job;
-  buffers own = buffers_in(b, room);
-  for (uint32_t i = 0, before = 0, from, to, stride; i < b->product_count; i++) {
-    if (rows_of(b, i, before, first, last, &from, &to)) {
-      const float *y = products_at(b, &own, i, &stride);
-      for (uint32_t t = 0; t < b->own.input.tokens; t++)
-        memcpy(b->products[i].y + (size_t)t * b->products[i].stride + from, y + (size_t)t * stride + from,
+  const products *p = job;
+  for (uint32_t i = 0, before = 0, from, to, stride; i < p->count; i++) {
+    if (rows_of(&p->all[i], before, first, last, &from, &to)) {
+      const float *y = place_of(p, i, room, &stride);
+      for (uint32_t t = 0; t < p->input.tokens; t++)
+        memcpy(p->all[i].y + (size_t)t * p->all[i].stride + from, y + (size_t)t * stride + from,
                (to - from) * sizeof(float));
     }
-    before += (b->products[i].rows + 15) / 16;
+    before += (p->all[i].rows + 15) / 16;
   }
 }
 
-/* Multiplies what was gathered in `products` with the input, which is prepared for all of them. */
+/* Multiplies the input, which is prepared, with all that waits for it. */
 static void multiply_all(batch *b) {
-  uint32_t units = 0, columns = b->products[0].matrix->columns, tokens = b->own.input.tokens;
-  for (uint32_t i = 0; i < b->product_count; i++) units += (b->products[i].rows + 15) / 16;
-  uint32_t ns = columns * tokens / 3 + 1; /* 48 products a nanosecond */
-  share(b, multiply, take_products, units, 1000 / ns + 1, ns);
+  products *p = &b->waiting;
+  uint32_t units = 0;
+  p->input = b->own.input;
+  for (uint32_t i = 0; i < p->count; i++) units += (p->all[i].rows + 15) / 16;
+  /* About 32 products a nanosecond. */
+  areole_step step = {multiply, take_products, units, 1, p->all[0].matrix->columns * p->input.tokens / 2 + 1};
+  areole_share(b->s->threads, p, sizeof *p, step);
 }
 
 static void add_product(batch *b, const areole_matrix *m, uint32_t rows, float *y, uint32_t stride) {
   product p = {m, rows, stride, y};
-  b->products[b->product_count++] = p;
+  b->waiting.all[b->waiting.count++] = p;
 }
 
 /* Prepares x (tokens, columns) as the input of matrices like m. */
 static void prepare(batch *b, const areole_matrix *m, const float *x, uint32_t stride, uint32_t tokens) {
   areole_input_prepare(&b->own.input, m, x, stride, tokens, 0, b->own.rotate_work);
-  b->product_count = 0;
+  b->waiting.count = 0;
 }
 
 /* y = x times m transposed, after what was applied to the same input, unless m needs it prepared in another way. */
@@ -585,7 +588,7 @@ static AREOLE_NOINLINE void attend(batch *b, uint32_t layer) {
   else
     push_rows(past, history, all, rows, b->count);
   b->rows = rows;
-  share(b, tap, take_tapped, b->count, 4, 3000);
+  share(b, tap, take_tapped, b->count, 2, 5000);
   /* Keys and values of the whole batch before any token looks at them. */
   b->cache = s->caches[layer];
   for (uint32_t t = 0; t < b->count; t++)
@@ -839,12 +842,11 @@ int32_t areole_session_use_threads(areole_session *s, areole_threads *threads) {
   if (!valid(s)) return AREOLE_BAD_ARGUMENT;
   areole_arena room = {0, 0};
   buffers own;
-  uint64_t products = most_products(&s->model->g);
   s->threads = 0;
   if (!threads) return AREOLE_OK;
-  if (products > AREOLE_ROOM_BYTES) return AREOLE_TOO_SMALL;
-  lay_out_buffers(&room, &s->model->g, s->slots, s->padded, s->groups, (uint32_t)products, &own);
+  lay_out_buffers(&room, &s->model->g, s->slots, s->padded, s->groups, &own);
   if (room.used > AREOLE_ROOM_BYTES) return AREOLE_TOO_SMALL;
+  if (AREOLE_PANEL_BYTES + 4 * most_products(&s->model->g) > AREOLE_ROOM_BYTES) return AREOLE_TOO_SMALL;
   s->threads = threads;
   return AREOLE_OK;
 }

@@ -29,8 +29,8 @@ typedef void areole_take_part(const void *job, uint32_t first, uint32_t last, vo
 typedef struct {
   areole_part_of *run;
   areole_take_part *take;
-  uint32_t units, grain; /* units of one part; more where that would make too many parts */
-  uint32_t ns;           /* about what a unit takes, to know how long a helper's part is waited for */
+  uint32_t units, grain; /* a part is whole grains of so many units */
+  uint32_t ns;           /* about what a unit takes: how large parts should be, and how long a helper's is waited for */
 } areole_step;
 
 #ifdef AREOLE_THREADS

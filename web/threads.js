@@ -9,7 +9,7 @@ import { AreoleError } from "./errors.js";
 /** As the threaded build declares its memory: in pages of 64 KiB. */
 const MEMORY = { initial: 16, maximum: 16384, shared: true };
 /** Tokens that the core runs at once; a call of more is cut, to decide anew at each piece. The same bits for any cut. */
-const BATCH = 24;
+const BATCH = 48;
 /** More are of no use to a core of this size. */
 export const MOST_THREADS = 8;
 /** Flags of areole_prefill. */
