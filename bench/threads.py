@@ -65,7 +65,7 @@ def figures(slices: Sequence[float], alone: Sequence[float], tokens: int) -> dic
         "speedup_best": significant(min(alone) / min(slices), 3),
         "speedup_median": significant(statistics.median(alone) / statistics.median(slices), 3),
         "speedup_mean": significant(statistics.fmean(alone) / statistics.fmean(slices), 3),
-        "slices": len(slices),
+        "slices_ms": [significant(value / tokens, 4) for value in slices],
     }
 
 

@@ -11,7 +11,7 @@
 
 #ifdef AREOLE_THREADS
 
-enum { STACK_BYTES = 1 << 16, IDLE_SPINS = 40000, PATIENCE = 2000, LEFT_BITS = 8 };
+enum { STACK_BYTES = 1 << 16, IDLE_SPINS = 20000, PATIENCE = 2000, LEFT_BITS = 8 };
 enum { SHORT_NS = 150000, PART_NS = 20000 }; /* a step that is longer is cut into parts of this length */
 
 /* How a job is cut: `large` parts of large_units each, then small ones. */

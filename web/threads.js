@@ -60,11 +60,11 @@ export class Choice {
   static TRIAL = 3;
   static WARM = 4;
   /** Calls between two trials: with helpers at work, and without, where each failed trial doubles them. */
-  static RECHECK = 48;
+  static RECHECK = 32;
   static PAUSE = 64;
   static LONGEST_PAUSE = 4096;
-  /** A gain must be as large, so that noise alone does not begin one. */
-  static GAIN = 0.97;
+  /** Helpers that pay make a call shorter than this; what is gained less may be noise. */
+  static GAIN = 0.9;
   /** Nearby calls that are compared with. */
   static NEAR = 6;
 

@@ -22,6 +22,7 @@ import scale  # noqa: E402
 import speed  # noqa: E402
 import startup  # noqa: E402
 import suites  # noqa: E402
+import threads as threads_bench  # noqa: E402
 import tokenizer as tokenizer_bench  # noqa: E402
 from _peers import Peer  # noqa: E402
 from speed import Measured, Round  # noqa: E402
@@ -404,6 +405,22 @@ def test_scale_keeps_the_best_and_the_median_of_a_point() -> None:
 def test_many_tools_have_names_of_their_own() -> None:
     names = [tool["name"] for tool in scale.many_tools(40)]
     assert len(set(names)) == 40 and names[:2] == [tool["name"] for tool in scale.many_tools(2)]
+
+
+def test_threads_are_compared_with_one_by_median_and_by_mean() -> None:
+    n, m = threads_bench.DECODED, threads_bench.PREFILLED
+    ways = [
+        {"name": "1", "decodeMs": [2.0 * n, 2.0 * n, 5.0 * n], "prefillMs": [m, m, m], "parts": None},
+        {"name": "2", "decodeMs": [1.0 * n, 1.0 * n, 10.0 * n], "prefillMs": [m / 2, m, m], "parts": None},
+    ]
+    found = threads_bench.by_way({"ways": ways})
+    decode, prefill = found["2"]["decode"], found["2"]["prefill"]
+    assert (decode["median_ms"], decode["speedup_median"], decode["speedup_mean"]) == (1.0, 2.0, 0.75)
+    assert (prefill["speedup_best"], prefill["speedup_median"], prefill["speedup_mean"]) == (2.0, 1.0, 1.2)
+    half = {"threads": found, "load": [[0.0], [0.0]]}
+    facts = {"cpu": "a cpu", "cores": 2, "load_before": [0.1], "load_after": [0.2], "chromium": "156"}
+    text = threads_bench.as_table({"machine": facts, "kernels": "pairs", "quiet": half, "busy": half})
+    assert "a busy process a core:" in text and "0.750" in text
 
 
 def test_plots_are_svg_with_text_and_the_same_every_time(tmp_path: Path) -> None:
