@@ -60,10 +60,11 @@ async function fetchList(name) {
 }
 
 async function start() {
+  loading.begin();
   /** @type {import("./page/toolbox/presets.js").Preset[]} */
   let presets = [];
   try {
-    const [first, fields] = [await fetchList("presets.json"), await fetchList("domains.json")];
+    const [first, fields] = await Promise.all([fetchList("presets.json"), fetchList("domains.json")]);
     presets = [...first, DEMO, ...fields];
     showPresets(byId("presets"), [...first, DEMO]);
     showPresets(byId("domains"), fields);
@@ -81,7 +82,6 @@ async function start() {
   } else if (presets.length) {
     choose(presets[0]);
   }
-  loading.begin();
 }
 
 // After the first frame; in a tab that is not shown no frame comes, so time decides there.
