@@ -52,16 +52,23 @@ function notice(message, details = {}) {
 }
 
 /**
+ * How calls of a kind are tried. trial: calls the other way that make one. recheck: calls with helpers between two trials;
+ * pause: calls without, doubled by each trial that fails.
+ * @typedef {{trial: number, recheck: number, pause: number}} Rhythm
+ */
+
+/** A token a call: short, and many of them. @type {Rhythm} */
+export const ONE = { trial: 3, recheck: 32, pause: 64 };
+/** Batches: few, but each long enough to tell. @type {Rhythm} */
+export const MANY = { trial: 2, recheck: 8, pause: 16 };
+
+/**
  * Whether the helpers take part in the next call. Times both ways: a few calls the other way now and then, rarely where that
  * was slower. Calls are compared by milliseconds a token with calls nearby, since a token's cost grows with the context.
  */
 export class Choice {
-  /** Calls the other way that make a trial; and the first calls of all, which are the compiler's. */
-  static TRIAL = 3;
+  /** The first calls of all are the compiler's. */
   static WARM = 4;
-  /** Calls between two trials: with helpers at work, and without, where each failed trial doubles them. */
-  static RECHECK = 32;
-  static PAUSE = 64;
   static LONGEST_PAUSE = 4096;
   /** Helpers that pay make a call shorter than this; what is gained less may be noise. */
   static GAIN = 0.9;
@@ -74,8 +81,15 @@ export class Choice {
   /** @type {number[]} */
   together = [];
   #left = Choice.WARM;
-  #pause = Choice.PAUSE;
   #trying = false;
+  #rhythm;
+  #pause;
+
+  /** @param {Rhythm} rhythm */
+  constructor(rhythm) {
+    this.#rhythm = rhythm;
+    this.#pause = rhythm.pause;
+  }
 
   /** What the next call is to do. */
   next() {
@@ -95,23 +109,23 @@ export class Choice {
       if (this.#left <= 0) this.#decide();
     } else if (this.#left <= 0 || (this.helped && this.#worse())) {
       this.#trying = true;
-      this.#left = Choice.TRIAL;
+      this.#left = this.#rhythm.trial;
       (this.helped ? this.alone : this.together).length = 0;
     }
   }
 
   /** Whether the newest calls with helpers were slower than those without, which are tried again at once then. */
   #worse() {
-    const newest = this.together.slice(-3);
-    return newest.length === 3 && mean(newest) > mean(this.alone) * 1.05;
+    const newest = this.together.slice(-this.#rhythm.trial);
+    return newest.length === this.#rhythm.trial && mean(newest) > mean(this.alone) * 1.05;
   }
 
   #decide() {
     this.#trying = false;
     if (mean(this.together) < mean(this.alone) * Choice.GAIN) {
       this.helped = true;
-      this.#left = Choice.RECHECK;
-      this.#pause = Choice.PAUSE;
+      this.#left = this.#rhythm.recheck;
+      this.#pause = this.#rhythm.pause;
     } else {
       this.helped = false;
       this.#left = this.#pause;
@@ -133,8 +147,8 @@ export class Threads {
   #exports;
   #module;
   /** Calls that feed one token, and that feed many. */
-  #one = new Choice();
-  #many = new Choice();
+  #one = new Choice(ONE);
+  #many = new Choice(MANY);
   /** "auto", or for tests and the bench "on" and "off". @type {"auto" | "on" | "off"} */
   mode = "auto";
   /** @type {Notice | null} */

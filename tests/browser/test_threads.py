@@ -34,9 +34,9 @@ def isolated(site: Path) -> Iterator[Headless]:
 # The choice
 # ---------------------------------------------------------------------------------------------------------------------
 
-SIMULATE = """async ({ calls, alone, together, change }) => {
-  const { Choice } = await import("./threads.js");
-  const choice = new Choice();
+SIMULATE = """async ({ rhythm, calls, alone, together, change }) => {
+  const { Choice, ...rhythms } = await import("./threads.js");
+  const choice = new Choice(rhythms[rhythm]);
   const seen = [];
   let spent = 0;
   for (let call = 0; call < calls; call++) {
@@ -51,20 +51,32 @@ SIMULATE = """async ({ calls, alone, together, change }) => {
 
 
 def simulate(
-    tab: Headless, calls: int, alone: float, together: float, change: tuple[int, float, float] | None = None
+    tab: Headless,
+    calls: int,
+    alone: float,
+    together: float,
+    change: tuple[int, float, float] | None = None,
+    rhythm: str = "ONE",
 ) -> dict[str, Any]:
     at, then_alone, then_together = change or (calls, alone, together)
     given = {"at": at, "alone": then_alone, "together": then_together}
-    answer: dict[str, Any] = tab.evaluate(
-        SIMULATE, {"calls": calls, "alone": alone, "together": together, "change": given}
-    )
+    values = {"rhythm": rhythm, "calls": calls, "alone": alone, "together": together, "change": given}
+    answer: dict[str, Any] = tab.evaluate(SIMULATE, values)
     return answer
 
 
-def test_helpers_that_pay_are_kept(isolated: Headless) -> None:
-    seen = simulate(isolated, 500, alone=2.0, together=1.25)["seen"]
+@pytest.mark.parametrize(("rhythm", "share"), [("ONE", 0.9), ("MANY", 0.75)])
+def test_helpers_that_pay_are_kept(isolated: Headless, rhythm: str, share: float) -> None:
+    seen = simulate(isolated, 500, alone=2.0, together=1.25, rhythm=rhythm)["seen"]
     assert seen[:4] == [False] * 4
-    assert sum(seen) > 0.9 * len(seen)
+    assert sum(seen) > share * len(seen)
+
+
+@pytest.mark.parametrize("rhythm", ["ONE", "MANY"])
+def test_a_small_loss_is_noticed_too(isolated: Headless, rhythm: str) -> None:
+    result = simulate(isolated, 300, alone=2.0, together=1.4, change=(100, 2.0, 2.3), rhythm=rhythm)
+    assert sum(result["seen"][100:]) <= 30
+    assert sum(result["seen"][:100]) > 70
 
 
 @pytest.mark.parametrize("together", [2.2, 3.0, 40.0])
