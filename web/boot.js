@@ -235,7 +235,8 @@ export async function boot(options, post) {
     const address = Math.ceil(guarded.heapBase / 64) * 64;
     seconds.core = since(began);
     // Before Python starts: its own functions would stand in line for the compiler first.
-    const warming = site.rehearsal && plan.threads === 1 ? warm(guarded.module, site.rehearsal).catch(() => null) : null;
+    const imports = Threads.imports(plan.threads);
+    const warming = site.rehearsal ? warm(guarded.module, site.rehearsal, imports).catch(() => null) : null;
     const [filled, warmSeconds] = await Promise.all([fill(guarded.memory, address), warming]);
     seconds.weights = since(began);
     return { ...guarded, address, ...filled, warmSeconds };
@@ -386,8 +387,7 @@ async function readSite(base) {
  * @param {number} threadCount
  */
 async function startCore(bytes, path, threadCount) {
-  /** @type {WebAssembly.Imports} */
-  const imports = threadCount > 1 ? { env: { memory: Threads.memory() } } : {};
+  const imports = Threads.imports(threadCount);
   let module;
   let instance;
   try {

@@ -166,6 +166,11 @@ export class Threads {
     return new WebAssembly.Memory(MEMORY);
   }
 
+  /** What an instance of the core imports. @param {number} threads @returns {WebAssembly.Imports} */
+  static imports(threads) {
+    return threads > 1 ? { env: { memory: Threads.memory() } } : {};
+  }
+
   /**
    * Takes the memory for the helpers at `address` and starts them; their scripts load meanwhile, and what is asked of the
    * core before they run is done without them.

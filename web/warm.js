@@ -29,10 +29,11 @@ const LOGITS_LAST = 2;
 /**
  * @param {WebAssembly.Module} module the core
  * @param {Rehearsal} rehearsal
+ * @param {WebAssembly.Imports} imports the threaded core's memory, one for this alone
  * @returns {Promise<number>} seconds that it took of this thread
  */
-export async function warm(module, rehearsal) {
-  const { exports } = await WebAssembly.instantiate(module, {});
+export async function warm(module, rehearsal, imports) {
+  const { exports } = await WebAssembly.instantiate(module, imports);
   const run = rehearse(/** @type {any} */ (exports), rehearsal);
   let spent = 0;
   while (spent < MILLISECONDS) {
