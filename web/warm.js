@@ -17,7 +17,7 @@
 
 const PAGE = 65536;
 const ALIGN = 64;
-/** Tokens of a batch, as long as one of the shipped model's; of a draft; and decoded one by one in a round. */
+/** Tokens of a batch, of a draft, and decoded one by one in a round. */
 const BATCH = 24;
 const DRAFT = 8;
 const SINGLE = 6;
