@@ -115,6 +115,10 @@ def test_a_result_is_typed_by_hand_where_nothing_runs(page: Page) -> None:
     first.get_by_role("button", name="Send the result").click()
     expect(turns(page)).to_have_count(1)  # the other call has none yet
     second.get_by_text("Tell the model what came of it").click()
+    page.get_by_role("textbox", name="Request").fill("not yet")
+    second.get_by_role("textbox").press("Control+Enter")  # of another field than the request
+    expect(page.get_by_role("textbox", name="Request")).to_have_value("not yet")
+    expect(turns(page)).to_have_count(1)
     second.get_by_role("button", name="Send the result").click()
     expect(turns(page).last.locator(".answer-text")).to_have_text('told [{"locked":true},{"ok":true}]')
 
@@ -248,6 +252,8 @@ def test_a_request_outlives_a_reload_in_the_middle_of_its_answer(page: Page) -> 
     expect(turns(page).last.locator(".reasoning")).to_contain_text("word3")
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(turns(page).last).to_have_attribute("data-state", "stopped")
+    turns(page).first.get_by_role("button", name="Look inside").click()
+    expect(page.locator("#inside-empty")).to_contain_text("were not kept")
 
 
 def test_the_last_answer_is_in_sight_for_those_who_are_at_the_end(page: Page) -> None:

@@ -378,6 +378,9 @@ def test_everything_can_be_removed(quick: Headless, open_page: Opener, server: S
         ]"""
     )
     assert left == [[], 0, ["another page of this origin"]]
+    page.locator("#javascript-run").dispatch_event("click")  # its module would be kept
+    expect(page.locator("#javascript-error")).to_contain_text("Load the page anew")
+    assert page.evaluate("() => caches.keys()") == []
     answers(page)  # what is open goes on
     server.weights_asked()
     assert reloaded(page)["info"]["kept"]["restored"] == 0

@@ -40,6 +40,11 @@ export function remember(name, value) {
   }
 }
 
+/** Whether this tab may keep anything: not after everything was removed. */
+export function keeps() {
+  return !stopped;
+}
+
 /** Keeps nothing more until the page is opened anew. */
 function forget() {
   stopped = true;

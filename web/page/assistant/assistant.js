@@ -301,6 +301,9 @@ export function startAssistant(client) {
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
     if (byId("assistant").hidden) return;
+    // In another field it would send what is not there: a result, the facts.
+    const field = event.target instanceof Element ? event.target.closest("input, textarea, dialog") : null;
+    if (field && field !== request) return;
     event.preventDefault();
     submit();
   });

@@ -5,7 +5,7 @@
  */
 
 import { cacheName } from "../../kept.js";
-import { recall, remember } from "../saved.js";
+import { keeps, recall, remember } from "../saved.js";
 import { toolset } from "../toolset.js";
 import { announce, byId, showError } from "../ui.js";
 import { edit } from "./editor.js";
@@ -43,6 +43,7 @@ async function controlled() {
 async function define() {
   showError(fault, null);
   try {
+    if (!keeps()) throw new Error("Everything was removed, and a module would be kept again. Load the page anew first.");
     await controlled();
     const cache = await caches.open(cacheName(document.baseURI, "own"));
     const address = new URL("own/tools.js", document.baseURI).href;

@@ -10,6 +10,9 @@ import { stacked } from "./chart.js";
 const SURE = 0.9;
 const GUESS = 0.5;
 
+/** What is shown before there is an answer. */
+const nothing = byId("inside-empty").textContent;
+
 /** @param {number} value */
 const percent = (value) => `${(100 * value).toFixed(value > 0.1 && value < 0.999 ? 1 : 2)} %`;
 /** @param {number} seconds */
@@ -43,6 +46,7 @@ function show() {
   const { turn } = trace;
   const events = trace.eventsOf(turn).filter(({ type }) => type === "token");
   byId("inside-empty").hidden = events.length > 0;
+  byId("inside-empty").textContent = turn?.answer ? "The tokens of this answer were not kept: they last as long as the tab." : nothing;
   byId("inside").hidden = events.length === 0;
   if (!turn?.answer || !events.length) return;
   byId("inside-said").textContent = turn.isResult ? "After a tool's result" : turn.said;
