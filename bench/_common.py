@@ -214,6 +214,20 @@ def revision() -> dict[str, Any]:
     return {"commit": git("rev-parse", "HEAD"), "modified": None if changes is None else bool(changes)}
 
 
+def loads(facts: Mapping[str, Any]) -> str:
+    """The machine's load before and after, for a table's heading."""
+    return f"load average {facts['load_before']} to {facts['load_after']}"
+
+
+def ran_on(facts: Mapping[str, Any]) -> str:
+    """The machine, how busy it was, and the browser, for a table's heading."""
+    return f"{facts['cpu']}, {facts['cores']} cores, {loads(facts)}, Chromium {facts['chromium']}"
+
+
+def short_commit(result: Mapping[str, Any]) -> str:
+    return str(result["commit"] or "unknown")[:12]
+
+
 def heading(name: str) -> dict[str, Any]:
     """How every result begins."""
     now = datetime.now(UTC).isoformat(timespec="seconds")

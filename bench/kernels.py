@@ -21,6 +21,7 @@ from _common import (
     finish,
     heading,
     load_average,
+    loads,
     needed,
     parser,
     rate,
@@ -263,7 +264,7 @@ def as_table(result: Mapping[str, Any]) -> str:
     facts = result["machine"]
     return (
         f"kernels of the {result['core']} core: {result['slices']} slices of {short(result['slice_ms'])} ms\n"
-        f"{facts['cpu']}, load average {facts['load_before']} to {facts['load_after']}, Chromium {facts['chromium']}\n"
+        f"{facts['cpu']}, {loads(facts)}, Chromium {facts['chromium']}\n"
         f"\n{table(rows)}"
     )
 

@@ -18,6 +18,7 @@ from _common import (
     finish,
     heading,
     load_average,
+    loads,
     needed,
     parser,
     say,
@@ -139,10 +140,9 @@ def as_table(result: Mapping[str, Any]) -> str:
         )
     for count, tokens in result["too_many_tools"].items():
         parts.append(f"{count} tools are {tokens} tokens, more than a session holds")
-    load = f"load average {facts['load_before']} to {facts['load_after']}"
     head = [
         f"scale of the {result['core']} core, by {result['kernels']}",
-        f"{facts['cpu']}, {load}, Chromium {facts['chromium']}",
+        f"{facts['cpu']}, {loads(facts)}, Chromium {facts['chromium']}",
     ]
     return "\n\n".join(["\n".join(head), *parts])
 

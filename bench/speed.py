@@ -27,10 +27,12 @@ from _common import (
     load_average,
     needed,
     parser,
+    ran_on,
     rate,
     ratio,
     ratios_by_round,
     say,
+    short_commit,
     spread,
     summary,
     table,
@@ -542,9 +544,7 @@ def as_table(result: Mapping[str, Any]) -> str:
         f"speed: tools of {PRESET} ({result['workload']['prefix_tokens']} tokens), {len(REQUESTS)} requests, "
         f"{result['rounds']} rounds; core {ours['core']}, kernels {ours['kernels'] or 'not told'} "
         f"(loads chose {', '.join(sorted({str(way) for way in ours['load']['kernels']}))})",
-        f"{facts['cpu']}, {facts['cores']} cores, load average {facts['load_before']} to {facts['load_after']}, "
-        f"Chromium {facts['chromium']}, commit {(result['commit'] or 'unknown')[:12]}"
-        + (" and changes" if result["modified"] else ""),
+        f"{ran_on(facts)}, commit {short_commit(result)}" + (" and changes" if result["modified"] else ""),
         "",
         table(rows),
         "",

@@ -20,10 +20,12 @@ from _common import (
     finish,
     heading,
     load_average,
+    loads,
     needed,
     parser,
     ratio,
     say,
+    short_commit,
     significant,
     spread,
     summary,
@@ -143,8 +145,7 @@ def as_table(result: Mapping[str, Any]) -> str:
     facts = result["machine"]
     return "\n".join(
         [
-            f"startup: {result['rounds']} rounds; {facts['cpu']}, load average {facts['load_before']} to "
-            f"{facts['load_after']}, commit {(result['commit'] or 'unknown')[:12]}",
+            f"startup: {result['rounds']} rounds; {facts['cpu']}, {loads(facts)}, commit {short_commit(result)}",
             "",
             table(rows),
             "",

@@ -25,8 +25,10 @@ from _common import (
     load_average,
     needed,
     parser,
+    ran_on,
     say,
     short,
+    short_commit,
     significant,
     table,
     warn_of_load,
@@ -128,8 +130,7 @@ def as_table(result: Mapping[str, Any]) -> str:
     facts = result["machine"]
     return (
         f"suites: contract {result['contract']}, core {result['core']}, kernels {result['kernels']}; bar {BAR}\n"
-        f"{facts['cpu']}, {facts['cores']} cores, load average {facts['load_before']} to {facts['load_after']}, "
-        f"Chromium {facts['chromium']}, commit {(result['commit'] or 'unknown')[:12]}\n\n{table(rows)}"
+        f"{ran_on(facts)}, commit {short_commit(result)}\n\n{table(rows)}"
     )
 
 

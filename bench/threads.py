@@ -22,6 +22,7 @@ from _common import (
     machine,
     needed,
     parser,
+    ran_on,
     say,
     short,
     significant,
@@ -114,10 +115,7 @@ def as_table(result: Mapping[str, Any]) -> str:
             cells += [prefill["median_ms"], prefill["speedup_median"], prefill["speedup_mean"]]
             rows.append([f"  {way}", *map(short, cells)])
     facts = result["machine"]
-    return (
-        f"{facts['cpu']}, {facts['cores']} cores, load average {facts['load_before']} to {facts['load_after']}, "
-        f"Chromium {facts['chromium']}, products by {result['kernels']}\n\n{table(rows)}"
-    )
+    return f"{ran_on(facts)}, products by {result['kernels']}\n\n{table(rows)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
