@@ -12,11 +12,16 @@ import pytest
 
 from areole.agent import Needle
 from areole.core import load_core
+from areole.gates import FLOOR
 from areole.model import Model
 
 pytestmark = pytest.mark.model
 
 DATA = Path(__file__).parents[1] / "data"
+WEB = Path(__file__).parents[2] / "web"
+EXAMPLES = [
+    entry for file in ("presets.json", "domains.json") for entry in json.loads((WEB / file).read_text(encoding="utf-8"))
+]
 CASES = {entry["id"]: entry for entry in json.loads((DATA / "contract_cases.json").read_text(encoding="utf-8"))}
 BUDGETS = sorted(name for name in CASES if name.startswith("budget/"))
 RESULTS = ["turns/02", "turns/03", "turns/04", "turns/06", "turns/07", "turns/08"]
@@ -91,3 +96,15 @@ def test_looking_ahead_changes_nothing(model: Model, contract: str) -> None:
                 guessed += needle.guesses
         assert told[0] == told[1]
     assert guessed > 0
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: str(example["id"]))
+def test_the_page_s_examples_show_what_it_can_do(model: Model, example: dict[str, Any]) -> None:
+    """Each with its own request makes calls that the page would not refuse; one shows that nothing fits."""
+    with Needle(model, json.dumps(example["tools"]), example["system"]) as needle:
+        result = needle.complete(example["text"])
+    if example["id"] == "refuse":
+        assert result["function_calls"] == []
+        return
+    assert result["function_calls"] and result["suppressed_calls"] == []
+    assert isinstance(result["confidence"], float) and result["confidence"] >= FLOOR

@@ -50,7 +50,8 @@ def test_examples_are_the_official_ones_without_the_answers(data_dir: Path) -> N
         assert set(example) == {"id", "title", "note", "system", "text", "tools"}
         assert example["tools"] == entry["tools"]
         assert example["system"] == entry["system"]
-        assert example["text"] == entry["turns"][0]["text"]
+        # The official slip is one that the official engine withholds too: it takes "Reception" for the guest.
+        assert (example["text"] == entry["turns"][0]["text"]) == (example["id"] != "document")
         assert 0 < len(example["title"]) <= 20
     assert len({example["title"] for example in examples}) == 13
 
