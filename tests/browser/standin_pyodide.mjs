@@ -1,6 +1,6 @@
 // A stand-in for Pyodide and areole.bridge in one, for tests of the page that need neither: it starts at once. A request
 // that begins with "=> " is followed by what to answer, as JSON: {calls, withheld, reasons, reasoning, confidence, text,
-// success}; JSON alone is taken for the results of calls.
+// success}, or instead of `calls` their `json`, whose numbers stay as they are; JSON alone is taken for the results of calls.
 
 const MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>";
 const REASON = { gate: "negation", call: 0, tool: "lock", argument: "door", why: "the request <i>forbids</i> it" };
@@ -78,7 +78,10 @@ class Bridge {
 }
 
 function planned(bridge, text) {
-  if (text.startsWith("=> ")) return JSON.parse(text.slice(3));
+  if (text.startsWith("=> ")) {
+    const plan = JSON.parse(text.slice(3));
+    return plan.json ? { ...plan, calls: JSON.parse(plan.json) } : plan;
+  }
   try {
     return { text: `told ${JSON.stringify(JSON.parse(text))}`, calls: [] };
   } catch {
@@ -143,7 +146,7 @@ class Run {
     const timings = { prefill_s: 0.2, decode_s: 0.1, grammar_s: 0.03, gates_s: 0.01, tokens: this.events.length, prompt_tokens: 9 };
     return answering({
       type: "result",
-      json: JSON.stringify(envelope),
+      json: JSON.stringify(plan.json ? { ...envelope, function_calls: "@" } : envelope).replace('"@"', () => plan.json),
       result: envelope,
       tokens: this.events.length,
       prompt_tokens: 9,

@@ -207,6 +207,22 @@ def test_copies(page: Page) -> None:
     assert len({one["id"] for one in message["tool_calls"]}) == 2
     assert json.loads(copied("Copy JSON"))["function_calls"][0] == call
 
+    # Numbers as they are written, which JavaScript's own are not; keys in their order, which digits would change.
+    written = '{"whole":2.0,"big":9007199254740993,"huge":1e+30,"zero":-0.0,'
+    written += '"b":{"10":[0.5,[]],"2":{}},"__proto__":"a\\"b"}'
+    numbers = repr(json.loads(written))
+    ask(page, {"json": f'[{{"name":"count","arguments":{written}}}]'})
+    assert copied("Copy Python") == (
+        'count(whole=2.0, big=9007199254740993, huge=1e+30, zero=-0.0, b={"10": [0.5, []], "2": {}}, __proto__="a\\"b")'
+    )
+    (copy,) = json.loads(copied("Copy OpenAI message"))["tool_calls"]
+    assert copy["function"]["arguments"] == written
+    assert repr(json.loads(copied("Copy JSON"))["function_calls"][0]["arguments"]) == numbers
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    exported = json.loads(download.value.path().read_text(encoding="utf-8"))
+    assert repr(exported["turns"][-1]["answer"]["function_calls"][0]["arguments"]) == numbers
+
 
 def test_without_a_clipboard_the_text_is_shown(quick: Headless, open_page: Opener) -> None:
     deny = "navigator.clipboard.writeText = () => Promise.reject(new Error('no'));"

@@ -7,9 +7,10 @@ import { AreoleError } from "../../errors.js";
 import { runOne } from "../../running.js";
 import { readTools } from "../../tools.js";
 import { Conversation } from "./conversation.js";
-import { openAIMessage, pretty, pythonCalls } from "./formats.js";
+import { openAIMessage, pythonCalls } from "./formats.js";
 import { Trust } from "./trust.js";
 import { TurnView, summary } from "./turn.js";
+import { Written, pretty, write } from "./written.js";
 import { toolset } from "../toolset.js";
 import { trace } from "../trace.js";
 import { announce, button, byId, saveFile, showError } from "../ui.js";
@@ -260,7 +261,7 @@ export function startAssistant(client) {
         ? pretty(answer.json)
         : format === "openai"
           ? JSON.stringify(openAIMessage(answer, place), null, 2)
-          : pythonCalls(answer.result.function_calls ?? []);
+          : pythonCalls(answer);
     try {
       await navigator.clipboard.writeText(text);
       announce("Copied.");
@@ -274,9 +275,9 @@ export function startAssistant(client) {
   exported.addEventListener("click", () => {
     const { text, system, contract } = toolset.declared;
     const turns = conversation.turns.map(({ said, isResult, answer, error, outcomes }) => {
-      return { said, is_result: isResult, answer: answer?.result ?? null, text: answer?.text ?? "", error, outcomes };
+      return { said, is_result: isResult, answer: answer && new Written(answer.json), text: answer?.text ?? "", error, outcomes };
     });
-    const whole = JSON.stringify({ tools: JSON.parse(text), system, contract, turns }, null, 1);
+    const whole = pretty(write({ tools: new Written(text), system, contract, turns }));
     saveFile("areole-conversation.json", new Blob([whole], { type: "application/json" }));
   });
 

@@ -1,53 +1,34 @@
-/** An answer in the shapes that others read: JSON, OpenAI's assistant message, Python calls. Pure functions. */
+/** An answer in the shapes that others read: OpenAI's assistant message, Python calls. Pure functions. */
 
-/** @typedef {{name: string, arguments: Record<string, unknown>}} Call */
+import { Written, read, write } from "./written.js";
 
-/** Line breaks and indents for JSON text whose numbers must stay as they are written. @param {string} json */
-export function pretty(json) {
-  let indent = "";
-  const tokens = json.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g) ?? [];
-  return tokens
-    .map((token, i) => {
-      if (token === "{" || token === "[") {
-        if (tokens[i + 1] === "}" || tokens[i + 1] === "]") return token;
-        indent += "  ";
-        return `${token}\n${indent}`;
-      }
-      if (token === "}" || token === "]") {
-        if (tokens[i - 1] === "{" || tokens[i - 1] === "[") return token;
-        indent = indent.slice(2);
-        return `\n${indent}${token}`;
-      }
-      return token === "," ? `,\n${indent}` : token === ":" ? ": " : token;
-    })
-    .join("");
-}
+/** @typedef {import("./written.js").Value} Value */
+/** @typedef {import("../../client.js").Answer} Answer */
+
+/** An answer's calls, with their numbers as they are written. @param {Answer} answer @returns {Map<string, any>[]} */
+const callsOf = ({ json }) => read(json).get("function_calls") ?? [];
 
 /**
  * An assistant's message. The ids say the place of a call, and nothing of the time.
- * @param {import("../../client.js").Answer} answer
+ * @param {Answer} answer
  * @param {number} turn
  */
-export function openAIMessage({ result, text }, turn) {
-  const calls = /** @type {Call[]} */ (result.function_calls ?? []);
-  const toolCalls = calls.map((call, index) => ({
+export function openAIMessage(answer, turn) {
+  const calls = callsOf(answer).map((call, index) => ({
     id: `call_${turn}_${index}`,
     type: "function",
-    function: { name: call.name, arguments: JSON.stringify(call.arguments ?? {}) },
+    function: { name: call.get("name"), arguments: write(call.get("arguments") ?? {}) },
   }));
-  return { role: "assistant", content: text || (calls.length ? null : ""), ...(calls.length ? { tool_calls: toolCalls } : {}) };
+  return { role: "assistant", content: answer.text || (calls.length ? null : ""), ...(calls.length ? { tool_calls: calls } : {}) };
 }
 
-/** A JSON value as Python writes it. @param {unknown} value @returns {string} */
-export function pythonValue(value) {
-  if (value === null || value === undefined) return "None";
+/** A value as Python writes it. @param {Value} value @returns {string} */
+function pythonValue(value) {
+  if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
+  if (value instanceof Written) return value.text;
   if (Array.isArray(value)) return `[${value.map(pythonValue).join(", ")}]`;
-  if (typeof value === "object") {
-    return `{${Object.entries(value)
-      .map(([key, item]) => `${JSON.stringify(key)}: ${pythonValue(item)}`)
-      .join(", ")}}`;
-  }
+  if (value instanceof Map) return `{${[...value].map(([key, item]) => `${JSON.stringify(key)}: ${pythonValue(item)}`).join(", ")}}`;
   return JSON.stringify(value);
 }
 
@@ -59,14 +40,16 @@ const KEYWORDS = new Set(
 );
 const isName = (/** @type {string} */ name) => /^[\p{L}_][\p{L}\p{N}_]*$/u.test(name) && !KEYWORDS.has(name);
 
-/** Calls as lines of Python; names that Python cannot write go through a dictionary. @param {Call[]} calls */
-export function pythonCalls(calls) {
-  return calls
-    .map(({ name, arguments: given }) => {
-      const entries = Object.entries(given ?? {});
+/** An answer's calls as lines of Python; names that Python cannot write go through a dictionary. @param {Answer} answer */
+export function pythonCalls(answer) {
+  return callsOf(answer)
+    .map((call) => {
+      const name = call.get("name");
+      /** @type {Map<string, Value>} */
+      const given = call.get("arguments") ?? new Map();
       const callee = isName(name) ? name : `tools[${JSON.stringify(name)}]`;
-      const plain = entries.every(([key]) => isName(key));
-      const inside = plain ? entries.map(([key, value]) => `${key}=${pythonValue(value)}`).join(", ") : `**${pythonValue(given)}`;
+      const plain = [...given.keys()].every(isName);
+      const inside = plain ? [...given].map(([key, value]) => `${key}=${pythonValue(value)}`).join(", ") : `**${pythonValue(given)}`;
       return `${callee}(${inside})`;
     })
     .join("\n");

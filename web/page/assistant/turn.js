@@ -3,7 +3,7 @@
 import { AreoleError } from "../../errors.js";
 import { button, element, showError } from "../ui.js";
 import { callActions, callCard, figures, outcomeLine, reasonList } from "./cards.js";
-import { pretty } from "./formats.js";
+import { pretty } from "./written.js";
 
 /**
  * @typedef {import("./conversation.js").Turn} Turn
