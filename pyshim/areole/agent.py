@@ -29,7 +29,17 @@ from .model import DRAFT, Model, Session, unit
 from .past import Past, past_segments
 from .postprocess import Draft, Reason, choices_of
 from .prefixes import PrefixCache, Record
-from .prompt import Segment, prefix_segments, render_tools, system_line, tool_result, tool_turn, user_turn
+from .prompt import (
+    RenderedTools,
+    Segment,
+    ToolSpec,
+    prefix_segments,
+    render_tools,
+    system_line,
+    tool_result,
+    tool_turn,
+    user_turn,
+)
 from .results import MAX_TURNS, Result, RunResult
 from .retrieval import MOST, can_retrieve, chosen, subset, text_ids
 from .sharing import LONG_CONVERSATION, dated_facts, shared_model, warn_long_conversation
@@ -40,6 +50,7 @@ if TYPE_CHECKING:
     from .grammar import Grammar
     from .guide import Guide
     from .running import Ask
+    from .tokenizer import Tokenizer
     from .tools import Tool
 
 TRUNCATED = "tool call truncated: token budget exhausted"
@@ -124,6 +135,26 @@ class Stream:
             close()
 
 
+def prefix_ids(
+    tokenizer: Tokenizer, system: str, rendered: RenderedTools, limit: int, *, forgeable: bool = False
+) -> list[int]:
+    """BOS and what the model reads before the first turn. ContextFullError if `limit` tokens leave no room after it."""
+    ids = [tokenizer.bos, *tokenizer.encode_segments(prefix_segments(system, rendered, forgeable=forgeable))]
+    if len(ids) >= limit:
+        raise ContextFullError(
+            "context_full",
+            f"The tools and the system text take {len(ids)} tokens; the context holds {limit}, and a request must fit"
+            " too. Declare fewer tools or shorten their descriptions.",
+            needed=len(ids) + 1, available=limit,
+        )  # fmt: skip
+    return ids
+
+
+def retrieves(model: Model, tools: Sequence[ToolSpec]) -> bool:
+    """Whether a model shows only some of so many tools, those that a request is about."""
+    return len(tools) > MOST and can_retrieve(model)
+
+
 class Needle:
     """One set of tools and one conversation over a model. Close it, or use it as a context manager.
 
@@ -138,7 +169,7 @@ class Needle:
     depth: how many of the model's blocks to run, see Model.at_depth: fewer are faster and less exact. None is all.
     contract: "areole" (that of None), "needle" (what the official engine does, faults included), "raw" (what the model
     writes), or one of your own; see contract.py. Under areole, tools whose schemas cannot be enforced are refused with
-    SchemaError.
+    SchemaError, and those that are none (parameters that are no object) or have another's name with ToolsError.
     gates: rules of the contract switched off by name, {"negation": False}; False: the gates and what they leave out.
     explain: put the reasons for what was withheld or changed into the result, under the key "areole".
     capitals: give titles, subjects, labels and the like a capital first letter, as the official engine does.
@@ -213,7 +244,7 @@ class Needle:
         self._parser = CallParser(rendered.declared)
         self._choices = choices_of(rendered.declared)
         self._sorts = self.contract.sorting and sorts(rendered.declared)
-        self._retrieves = retrieve and len(rendered.declared) > MOST and can_retrieve(model)
+        self._retrieves = retrieve and retrieves(model, rendered.declared)
         self._near: Needle | None = None  # the conversation with the tools that were retrieved
         self._shown: tuple[int, ...] = ()
         limit = model.geometry.max_seq if max_tokens is None else max_tokens
@@ -223,15 +254,8 @@ class Needle:
                 self._grammar("auto")  # refuses what cannot be enforced
             return
         tokenizer = model.tokenizer
-        prefix = [tokenizer.bos, *tokenizer.encode_segments(prefix_segments(system, rendered, forgeable=forgeable))]
+        prefix = prefix_ids(tokenizer, system, rendered, limit, forgeable=forgeable)
         self.prefix_tokens = len(prefix)
-        if self.prefix_tokens >= limit:
-            raise ContextFullError(
-                "context_full",
-                f"The tools and the system text take {self.prefix_tokens} tokens; the context holds {limit}, and a"
-                " request must fit too. Declare fewer tools or shorten their descriptions.",
-                needed=self.prefix_tokens + 1, available=limit,
-            )  # fmt: skip
         if not self.tools:
             return  # nothing will be asked of the model
         if self.contract.grammar:

@@ -15,13 +15,14 @@ from dataclasses import fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from .agent import Answer, Needle, Stream, embed, envelope_text
+from .agent import Answer, Needle, Stream, embed, envelope_text, retrieves
 from .errors import AreoleError, RequestError
 from .golden import evaluate
 from .ladder import LOWEST
 from .model import Model, Snapshot
 from .past import Past
 from .prefixes import PrefixCache, Record
+from .prompt import render_tools
 from .sharing import LongConversationWarning
 
 if TYPE_CHECKING:
@@ -249,7 +250,8 @@ class Bridge:
         from .schema_report import report  # for those who design tools
 
         self._open()
-        return _text({"type": "checked", **report(tools_text, self._model.tokenizer)})
+        limit = None if retrieves(self._model, render_tools(tools_text).declared) else self._model.geometry.max_seq
+        return _text({"type": "checked", **report(tools_text, self._model.tokenizer, limit)})
 
     @_answering
     def define(self, source: str) -> str:

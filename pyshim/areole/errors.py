@@ -26,7 +26,7 @@ ERROR_CODES: dict[str, str] = {
     "tools_json": "The tool declarations are not valid JSON.",
     "tools_shape": "The tool declarations are JSON, but not a list of tools that can be declared.",
     "tools_signature": "A function or class cannot be made a tool: a parameter's type, kind or default has no schema.",
-    "tools_duplicate": "Two tools have the same name, and at least one of them is to be executed.",
+    "tools_duplicate": "Two tools have the same name.",
     "tools_schema": "A tool's parameters use a JSON Schema keyword or value that areole cannot enforce.",
     "request_text": "The request's text is missing or not a string.",
     "request_option": "An option of the request has the wrong type or is out of range.",

@@ -16,7 +16,7 @@ from typing import Any
 
 from .automaton import BEGIN, CLOSE, Automaton, Choice, Exactly, InChoices, Scalar, State
 from .engine import TokenSession
-from .errors import RequestError, SchemaError
+from .errors import RequestError, SchemaError, ToolsError
 from .guide import Guide
 from .jsontext import write_string
 from .numbers import CHARACTERS, Cutting
@@ -71,7 +71,7 @@ class Grammar:
         least: int,
         most: int | None,
         cutting: bool,
-        problems: Sequence[SchemaError] = (),
+        problems: Sequence[ToolsError] = (),
     ) -> None:
         """`tools`: what the model sees them called, and their arguments. `least`, `most`: how many calls."""
         self.pieces: Pieces = pieces_of(tokenizer)
@@ -422,8 +422,9 @@ def compile_tools(
     """The grammar of some declared tools under a contract (its name, or the Contract).
 
     tool_choice: "auto"; "none" (only `[]`), "required" (at least one call) or a tool's name (at least one call, of that
-    tool only). SchemaError for what cannot be enforced, with every finding in details["problems"]; under the contract
-    needle such rules are dropped and listed in `Grammar.problems`. RequestError for a tool_choice that names no tool.
+    tool only). SchemaError for what cannot be enforced, ToolsError for a tool that is none or has another's name, with
+    every finding in details["problems"], each with the place of its `tool`; under the contract needle rules that cannot
+    be enforced are dropped and listed in `Grammar.problems`. RequestError for a tool_choice that names no tool.
     """
     name = contract if isinstance(contract, str) else str(contract.name)
     cutting = name == "needle" if isinstance(contract, str) else bool(getattr(contract, "exact_ranges", False))
@@ -438,9 +439,11 @@ def compile_tools(
     strict, wanted = not cutting, {id(tool) for tool in chosen}
     regexes = Regexes()
     machine = Automaton(regexes)
-    problems: list[SchemaError] = []
+    problems: list[ToolsError] = []
     nodes: dict[str, list[Node]] = {}
-    for tool in tools:
+    for place, tool in enumerate(tools):
+        before = len(problems)
+        problems += tool.faults if strict else ()
         reader = Reader(tool.schema, tool.name, regexes, strict=strict)
         try:
             node = reader.parameters()
@@ -454,15 +457,16 @@ def compile_tools(
                         path=f"{tool.name}{path}", keyword="uniqueItems", what="leaves too few items",
                         do="Lower minItems.",
                     )  # fmt: skip
+            problems += reader.problems
+            if id(tool) in wanted:
+                nodes.setdefault(tool.exposed, []).append(node)
         except SchemaError as error:
             problems.append(error)
-            continue
-        problems += reader.problems
-        if id(tool) in wanted:
-            nodes.setdefault(tool.exposed, []).append(node)
+        for problem in problems[before:]:
+            problem.details["tool"] = place
     if problems and strict:
         first = problems[0]
-        raise SchemaError(
+        raise type(first)(
             first.code, first.message, {**first.details, "problems": [problem.to_json() for problem in problems]}
         )
     least = 0 if tool_choice in ("auto", "none") else 1

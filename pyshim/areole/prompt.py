@@ -26,19 +26,22 @@ _DATE_LINE = "date:"
 _TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2})")
 _WEEKDAYS = ("Sat", "Sun", "Mon", "Tue", "Wed", "Thu", "Fri")
 _TURN_END = "<|im_end|>\n"
+_SHOWN = 100
 _ANSWER = f"{_TURN_END}<|im_start|>assistant\n"
 
 
 @dataclass(frozen=True)
 class ToolSpec:
     """A declared tool. `name` is the caller's, `exposed` what the model sees; `schema` is the parameters' schema with
-    exposed property names (None: any arguments), `names` the way back."""
+    exposed property names (None: any arguments), `names` the way back. `faults`: what is wrong with the declaration
+    besides its schema; it is shown all the same, and grammar.compile_tools refuses it."""
 
     name: str
     exposed: str
     description: str = ""
     schema: Mapping[str, object] | None = None
     names: Names = NO_NAMES
+    faults: tuple[ToolsError, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,11 @@ def render_tools(tools: Sequence[object] | str) -> RenderedTools:
     except ToolsError as error:
         return RenderedTools(raw, problem=error)
     exposed = exposed_tools(name for name, _ in entries)
-    rendered = [_render_entry(name, exposed[name], entry) for name, entry in entries]
+    rendered = []
+    known: set[str] = set()
+    for name, entry in entries:
+        rendered.append(_render_entry(name, exposed[name], entry, repeated=name in known))
+        known.add(name)
     text = write(Array(tuple(node for node, _ in rendered)))
     return RenderedTools(text, tuple(spec for _, spec in rendered))
 
@@ -120,7 +127,7 @@ def _unwrap(entry: Node) -> Object | None:
     return inner if isinstance(inner, Object) and wrapper else entry
 
 
-def _render_entry(name: str, exposed: str, entry: Object) -> tuple[Object, ToolSpec]:
+def _render_entry(name: str, exposed: str, entry: Object, *, repeated: bool) -> tuple[Object, ToolSpec]:
     members: list[tuple[str, Node]] = []
     names, schema = NO_NAMES, None
     seen: set[str] = set()
@@ -137,7 +144,31 @@ def _render_entry(name: str, exposed: str, entry: Object) -> tuple[Object, ToolS
         members.append((key, value))
     described = entry.first("description")
     description = described.value if isinstance(described, Text) else ""
-    return Object(tuple(members)), ToolSpec(name, exposed, description, schema, names)
+    return Object(tuple(members)), ToolSpec(name, exposed, description, schema, names, _faults(name, entry, repeated))
+
+
+def _faults(name: str, entry: Object, repeated: bool) -> tuple[ToolsError, ...]:
+    """What is wrong with a tool's members; null counts as absent."""
+    found = []
+    for key, kind, needed in (
+        ("parameters", Object, 'a JSON Schema such as {"type": "object", "properties": {}}'),
+        ("description", Text, "a text"),
+    ):
+        value = entry.first(key)
+        if value is None or isinstance(value, kind) or value == Literal("null"):
+            continue
+        got = write(value)
+        got = got if len(got) <= _SHOWN else f"{got[:_SHOWN]}..."
+        found.append(ToolsError(
+            "tools_shape", f"{name}: `{key}` is {got}; needed {needed}. Correct it or leave it out.",
+            path=name, got=got, needed=needed,
+        ))  # fmt: skip
+    if repeated:
+        found.append(ToolsError(
+            "tools_duplicate", f"Two tools are called {name}; give one of them another name.",
+            path=name, got=name, needed="a name that no other tool has",
+        ))  # fmt: skip
+    return tuple(found)
 
 
 def system_line(system: str) -> str:

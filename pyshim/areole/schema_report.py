@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from .errors import SchemaError
+from .agent import prefix_ids
+from .errors import ContextFullError, ToolsError
 from .grammar import compile_tools
-from .prompt import ToolSpec, render_tools
+from .prompt import RenderedTools, ToolSpec, render_tools
 from .schema import FREE_FORMATS, KEYWORDS
 
 if TYPE_CHECKING:
@@ -28,13 +29,15 @@ LONGEST = 200
 """Characters of a value that are shown."""
 
 
-def report(text: str, tokenizer: Tokenizer) -> dict[str, object]:
-    """{"tools", "problem", "prompt", "prompt_tokens", "compile_seconds"} for tools given as JSON text.
+def report(text: str, tokenizer: Tokenizer, limit: int | None = None) -> dict[str, object]:
+    """{"tools", "problem", "prompt", "prompt_tokens", "compile_seconds"} for tools given as JSON text. "problem" is why
+    none of them can be declared; `limit`: the tokens that a context has for all of them.
 
     Each tool has "name", "exposed" (what the model sees), "rules" [{"path", "keyword", "value", "support", "remark"}],
     "refused" (why the contract areole does not take it) and "dropped" (what the official engine goes on without).
     """
     rendered = render_tools(text)
+    problem = rendered.problem or _too_long(rendered, tokenizer, limit)
     began = time.perf_counter()
     refused = _findings(rendered.declared, tokenizer, strict=True)
     seconds = time.perf_counter() - began
@@ -45,36 +48,39 @@ def report(text: str, tokenizer: Tokenizer) -> dict[str, object]:
                 "name": tool.name,
                 "exposed": tool.exposed,
                 "rules": list(_rules(tool.schema, "")),
-                "refused": _of(tool, refused),
-                "dropped": _of(tool, dropped),
+                "refused": _of(place, refused),
+                "dropped": _of(place, dropped),
             }
-            for tool in rendered.declared
+            for place, tool in enumerate(rendered.declared)
         ],
-        "problem": rendered.problem.to_json() if rendered.problem is not None else None,
+        "problem": problem.to_json() if problem is not None else None,
         "prompt": rendered.text,
         "prompt_tokens": len(tokenizer.encode(rendered.text, markers=False)),
         "compile_seconds": seconds,
     }
 
 
+def _too_long(rendered: RenderedTools, tokenizer: Tokenizer, limit: int | None) -> ContextFullError | None:
+    try:
+        if limit is not None:
+            prefix_ids(tokenizer, "", rendered, limit)
+    except ContextFullError as error:
+        return error
+    return None
+
+
 def _findings(tools: tuple[ToolSpec, ...], tokenizer: Tokenizer, *, strict: bool) -> list[dict[str, object]]:
     try:
         problems = compile_tools(tools, tokenizer, "areole" if strict else "needle").problems
-    except SchemaError as error:
+    except ToolsError as error:
         listed = error.details.get("problems")
         return [dict(one) for one in listed] if isinstance(listed, list) else [error.to_json()]
     return [problem.to_json() for problem in problems]
 
 
-def _of(tool: ToolSpec, findings: list[dict[str, object]]) -> list[dict[str, object]]:
-    """The findings of one tool, whose paths begin with its name."""
-    found = []
-    for one in findings:
-        details = one.get("details")
-        path = str(details.get("path", "")) if isinstance(details, Mapping) else ""
-        if path == tool.name or path.startswith((f"{tool.name}/", f"{tool.name}.", f"{tool.name}#")):
-            found.append(one)
-    return found
+def _of(place: int, findings: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The findings of the tool at a place."""
+    return [one for one in findings if isinstance(one["details"], Mapping) and one["details"].get("tool") == place]
 
 
 def _rules(schema: object, path: str) -> Iterator[dict[str, object]]:

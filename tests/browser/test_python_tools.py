@@ -114,7 +114,7 @@ def test_the_editor_says_what_becomes_of_rules(page: Page) -> None:
     properties = {"level": {"type": "integer", "minimum": 1, "maximum": 5}, "tag": {"type": "string", "not": {}}}
     tools = [{"name": "setLevel", "parameters": {"type": "object", "properties": properties}}, {"name": "fine"}]
     page.locator("#tools").fill(json.dumps(tools))
-    expect(page.locator("#report-state")).to_contain_text("1 of 2 tools cannot be enforced")
+    expect(page.locator("#report-state")).to_contain_text("1 of 2 tools would be refused.")
     report = page.locator("#report > details").first
     expect(report.locator("summary")).to_have_text("setLevel, which the model sees as set_level")
     expect(report).to_contain_text("Refused under the contract areole")
@@ -126,6 +126,13 @@ def test_the_editor_says_what_becomes_of_rules(page: Page) -> None:
     page.locator("#tools").fill(json.dumps(tools))
     expect(page.locator("#report-state")).to_contain_text("All rules can be kept.")
     expect(page.locator("#prompt-text")).to_contain_text('"set_level"')
+    page.locator("#tools").fill(json.dumps([{"name": "a", "parameters": 5}, {"name": "b"}, {"name": "b"}]))
+    expect(page.locator("#report-state")).to_contain_text("2 of 3 tools would be refused.")
+    expect(page.locator("#report")).to_contain_text("a: `parameters` is 5; needed a JSON Schema")
+    expect(page.locator("#report")).to_contain_text("Two tools are called b")
+    page.locator("#tools").fill(json.dumps([{"name": "a", "description": "word " * 9_000}]))
+    expect(page.locator("#report-state")).to_contain_text("None of them can be declared.")
+    expect(page.locator("#report-error")).to_contain_text("context_full")
 
 
 def test_an_archive_is_looked_into(page: Page, data_dir: Path) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from fakes import TOKENIZER, FakeModel
 
+from areole.agent import Needle
 from areole.archive import parse
 from areole.archive_survey import survey, survey_page
 from areole.bridge import Bridge
+from areole.errors import AreoleError
 from areole.page_tools import MOST_OUTPUT, PageTools
 from areole.schema_report import report
 
@@ -55,6 +57,48 @@ def test_what_is_refused_and_what_the_official_engine_drops() -> None:
 def test_text_that_is_no_list_of_tools(text: str) -> None:
     found = report(text, TOKENIZER)  # type: ignore[arg-type]
     assert found["tools"] == [] and found["problem"] is not None
+
+
+WRONG = [
+    ([{"name": "a", "parameters": 5}], "tools_shape", "a: `parameters` is 5; needed a JSON Schema"),
+    ([{"name": "a", "parameters": [1]}], "tools_shape", "a: `parameters` is [1]; needed a JSON Schema"),
+    ([{"name": "b"}, {"function": {"name": "a", "parameters": "x"}}], "tools_shape", 'a: `parameters` is "x"'),
+    ([{"name": "a", "description": 5}], "tools_shape", "a: `description` is 5; needed a text"),
+    ([{"name": "a"}, {"name": "b"}, {"name": "a"}], "tools_duplicate", "Two tools are called a"),
+    ([{"name": "a", "parameters": {"type": "object", "not": {}}}], "tools_schema", "not"),
+    ([{"name": "a", "parameters": 5, "description": []}, {"name": "a"}], "tools_shape", "a: `parameters` is 5"),
+    ([{"name": "a", "description": "long " * 9000}], "context_full", "the context holds 8192"),
+    ([5], "tools_shape", "Tool 1 is not an object"),
+]
+
+
+@pytest.mark.parametrize(("tools", "code", "words"), WRONG)
+def test_the_report_says_what_declaring_says(tools: list[Any], code: str, words: str) -> None:
+    text = json.dumps(tools)
+    with pytest.raises(AreoleError) as refused:
+        Needle(FakeModel(), text)  # type: ignore[arg-type]
+    assert refused.value.code == code and words in refused.value.message
+    found = json.loads(str(Bridge(FakeModel()).check(text)))  # type: ignore[arg-type]
+    told = [found["problem"]] if found["problem"] else [one for tool in found["tools"] for one in tool["refused"]]
+    first = {key: value for key, value in refused.value.details.items() if key != "problems"}
+    assert told[0] == {"code": code, "message": refused.value.message, "details": first}
+    assert told == refused.value.details.get("problems", told[:1])
+
+
+def test_what_is_refused_is_told_at_its_own_tool() -> None:
+    found = checked({"name": "a"}, {"name": "a.b", "parameters": {"x": {"not": {}}}}, {"name": "a", "parameters": None})
+    assert [[one["code"] for one in tool["refused"]] for tool in found["tools"]] == [
+        [],
+        ["tools_schema"],
+        ["tools_duplicate"],
+    ]
+
+
+def test_other_contracts_take_tools_as_the_official_engine_does() -> None:
+    tools = [{"name": "a", "parameters": 5, "description": 5}, {"name": "a"}]
+    for contract in ("needle", "raw"):
+        with Needle(FakeModel(), tools, contract=contract) as needle:  # type: ignore[arg-type]
+            assert len(needle.tools) == 2
 
 
 SOURCE = '''

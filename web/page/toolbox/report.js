@@ -73,7 +73,8 @@ export function startReport(client) {
       showError(fault, found.problem ? AreoleError.fromMessage(found.problem) : null);
       place.replaceChildren(...found.tools.map(toolReport));
       const refused = found.tools.filter((/** @type {any} */ tool) => tool.refused.length).length;
-      const verdict = refused ? `${refused} of ${found.tools.length} tools cannot be enforced and would be refused.` : "All rules can be kept.";
+      const some = refused ? `${refused} of ${found.tools.length} tools would be refused.` : "All rules can be kept.";
+      const verdict = found.problem ? "None of them can be declared." : some;
       state.textContent = `${verdict} The model reads ${found.prompt_tokens} tokens of tools; compiled in ${Math.round(found.compile_seconds * 1000)} ms.`;
       byId("prompt-text").textContent = found.prompt;
     } catch (error) {
