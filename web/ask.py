@@ -39,7 +39,7 @@ def fault_of(entry: dict[str, Any]) -> str | None:
         return None
 
     if ("turns" in entry) == ("cases" in entry):
-        return "an entry has either `turns` (one conversation) or `cases` (each from a fresh one)"
+        return "an entry is an object with either `turns` (one conversation) or `cases` (each from a fresh one)"
     if "turns" in entry:
         return turns_fault(entry)
     cases = entry["cases"]
@@ -92,12 +92,13 @@ def entries_to_ask(args: argparse.Namespace, presets_file: Path) -> list[dict[st
         raise AskError("--file CASES.json and --out ANSWERS.json go together.")
     if args.file:
         entries = read_json(args.file)
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        if not isinstance(entries, list):
             raise AskError(f"{args.file} is not a list of entries (objects with tools and turns or cases).")
         folder = Path(args.out).absolute().parent
         if not folder.is_dir() or Path(args.out).is_dir():
             raise AskError(f"cannot write {args.out}: name a file in a folder that exists.")
-        return list(well_formed(entries))
+        # What is no object is told in its place, as every other entry that cannot be asked.
+        return [entry if isinstance(entry, dict) else {"entry": entry} for entry in well_formed(entries)]
     if args.preset and args.tools:
         raise AskError("--preset or --tools, not both.")
     entry: dict[str, Any] = {"id": "ask", "system": args.system or "", "tools": []}

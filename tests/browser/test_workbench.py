@@ -99,30 +99,52 @@ def test_a_case_file_is_run_judged_and_plotted(page: Page) -> None:
     assert saved[0]["cases"][0]["response"]["function_calls"] == [call]
 
 
-BAD_FILES = [
-    ("{", "is not JSON"),
-    ("{}", "a list of entries"),
-    ("[]", "a list of entries"),
-    ("[7]", "entry 1 is not an object"),
-    ('[{"id": "x"}]', "x: an entry has either `turns`"),
-    ('[{"id": "x", "turns": [], "cases": []}]', "x: an entry has either `turns`"),
-    ('[{"id": "x", "turns": "no"}]', "x: `turns` is a list"),
-    ('[{"id": "x", "turns": [{}]}]', "x: turn 1 is not an object with a `text`"),
-    ('[{"id": "x", "cases": "no"}]', "x: `cases` is a list"),
-    ('[{"id": "x", "cases": [{"text": "a"}, 5]}]', "x, case 2: it is not an object"),
-    ('[{"id": "x", "cases": [{"want": []}]}]', "x, case 1: it needs a `text` or `turns`"),
-    ('[{"id": "x", "cases": [{"text": "a", "want": [5]}]}]', "x, case 1: `want` is a list of calls"),
-    ('[{"id": "x", "cases": [{"text": "a", "want": [], "alts": [[{}]]}]}]', "x, case 1: `alts` is a list of lists"),
-    ('[{"id": "x", "cases": [{"text": "a", "alts": [[]]}]}]', "x, case 1: `alts` are alternatives to a `want`"),
-]
+BAD_FILES = [("{", "is not JSON"), ("{}", "a list of entries"), ("[]", "a list of entries")]
 
 
-def test_what_is_no_case_file_is_refused_by_place(page: Page) -> None:
+def test_what_is_no_case_file_is_refused(page: Page) -> None:
     page.get_by_role("link", name="Workbench").click()
     for text, words in BAD_FILES:
         choose_cases(page, text)
         expect(page.locator("#cases-error")).to_contain_text(words)
         expect(page.locator("#cases-result")).to_be_hidden()
+
+
+BAD_ENTRIES: list[tuple[Any, str, str]] = [
+    (7, "entry 1", "an entry is an object"),
+    ({"id": "x"}, "x", "an entry is an object with either `turns`"),
+    ({"id": "x", "turns": [], "cases": []}, "x", "an entry is an object with either `turns`"),
+    ({"id": "x", "turns": "no"}, "x", "`turns` is a list"),
+    ({"id": "x", "turns": [{}]}, "x", "turn 1 is not an object with a `text`"),
+    ({"id": "x", "cases": "no"}, "x", "`cases` is a list"),
+    ({"id": "x", "cases": [5]}, "x 1", "a case is an object"),
+    ({"id": "x", "cases": [{"want": []}]}, "x 1", "a case is an object with a `text`"),
+    ({"id": "x", "cases": [{"text": "a", "want": [5]}]}, "x 1", "`want` is a list of calls"),
+    ({"id": "x", "cases": [{"text": "a", "want": [], "alts": [[{}]]}]}, "x 1", "`alts` is a list of lists"),
+    ({"id": "x", "cases": [{"id": "y", "text": "a", "alts": [[]]}]}, "y", "`alts` are alternatives to a `want`"),
+]
+
+
+def test_what_cannot_be_asked_has_failed_and_the_others_are_asked(page: Page) -> None:
+    page.get_by_role("link", name="Workbench").click()
+    good = {"id": "good", "tools": TOOLS, "cases": [asks([], want=[]), 5, asks([], want=[])]}
+    choose_cases(page, json.dumps([*(entry for entry, _, _ in BAD_ENTRIES), good]))
+    count = len(BAD_ENTRIES)
+    expect(page.locator("#cases-state")).to_contain_text(f"Done: {count + 3} answers")
+    expect(page.locator("#cases-summary")).to_contain_text(f"2 of {count + 3}")
+    rows = page.locator("#case-rows tr")
+    for place, (_, name, words) in enumerate(BAD_ENTRIES):
+        row = rows.nth(place)
+        expect(row.locator("td").nth(0)).to_have_text("FAIL")
+        expect(row.locator("td").nth(1)).to_have_text(f"entry {place + 1}" if name.startswith("entry") else name)
+        expect(row.locator("td").nth(3)).to_contain_text(f"request_option: {words}")
+    expect(page.locator("#case-rows td:first-child")).to_have_text([*["FAIL"] * count, "pass", "FAIL", "pass"])
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the answers").click()
+    saved = json.loads(download.value.path().read_text(encoding="utf-8"))
+    assert saved[0]["error"]["code"] == saved[6]["cases"][0]["error"]["code"] == "request_option"
+    assert saved[0]["entry"] == 7 and saved[6]["cases"][0]["case"] == 5
+    assert saved[-1]["cases"][0]["response"]["function_calls"] == []
 
 
 def test_alternatives_and_flagged_calls(page: Page) -> None:

@@ -488,10 +488,14 @@ def test_ask_says_what_is_wrong(tmp_path: Path, words: list[str], message: str) 
 
 def test_a_case_file_must_be_a_list_of_entries(tmp_path: Path) -> None:
     file = tmp_path / "cases.json"
-    for text, message in [("{}", "not a list of entries"), ("[1]", "not a list of entries"), ("[", "is not JSON")]:
+    for text, message in [("{}", "not a list of entries"), ("7", "not a list of entries"), ("[", "is not JSON")]:
         file.write_text(text)
         with pytest.raises(AskError, match=message):
             asked(tmp_path, "--file", str(file), "--out", "x")
+    file.write_text('[1, {"turns": [{"text": "a"}]}]')
+    wrong, right = asked(tmp_path, "--file", str(file), "--out", "x")
+    assert wrong == {"entry": 1} and "an entry is an object" in str(fault_of(wrong))
+    assert fault_of(right) is None
 
 
 def test_an_entry_is_cut_into_cases_and_put_together_again() -> None:

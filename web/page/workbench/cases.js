@@ -56,6 +56,11 @@ function rowOf(turn, wanting, { name, group }) {
   };
 }
 
+/** @param {import("./judging.js").Piece} piece one that cannot be asked @returns {Row} */
+const failedRow = ({ name, group, fault: why }) => {
+  return { name, group, pass: false, text: "", got: `request_option: ${why}`, wanted: "", seconds: 0, tokens: 0 };
+};
+
 /** @param {Row} row */
 function lineOf({ name, pass, text, got, wanted, seconds }) {
   const line = element("tr", "", [
@@ -90,7 +95,8 @@ const tally = (rows) =>
 /** The figures and the plots. @param {Row[]} rows */
 function summarise(rows) {
   const [passed, failed] = verdicts(rows).map(({ value }) => value);
-  const times = rows.map(({ seconds }) => seconds).sort((a, b) => a - b);
+  const asked = rows.map(({ seconds }) => seconds).filter((seconds) => seconds > 0); // the others were not
+  const times = asked.sort((a, b) => a - b);
   const at = (/** @type {number} */ share) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
   showRows(byId("cases-summary"), [
     ["Passed", passed + failed ? `${passed} of ${passed + failed}` : "the file says of no case what it wants"],
@@ -143,9 +149,9 @@ export function startCases(client) {
   /** @param {unknown} entries */
   async function run(entries) {
     if (running) return;
-    const read = readCases(entries);
-    showError(fault, "fault" in read ? read.fault : null);
-    if ("fault" in read) return;
+    const pieces = readCases(entries);
+    showError(fault, pieces ? null : "A case file is a list of entries, each with tools and with turns or cases.");
+    if (!pieces) return;
     running = new AbortController();
     const { signal } = running;
     [rows, answers] = [[], []];
@@ -157,11 +163,11 @@ export function startCases(client) {
     const { contract, depth } = toolset;
     const options = { contract, explain: true, signal, ...(depth === undefined ? {} : { depth }) };
     try {
-      for (const [index, piece] of read.pieces.entries()) {
-        state.textContent = `${index + 1} of ${read.pieces.length}: ${piece.name}`;
-        const answer = await client.askEntry(piece.entry, options);
+      for (const [index, piece] of pieces.entries()) {
+        state.textContent = `${index + 1} of ${pieces.length}: ${piece.name}`;
+        const answer = piece.fault ? piece.entry : await client.askEntry(piece.entry, options);
         answers.push(answer);
-        const more = turnsOf(answer).map(({ turn, wanting }) => rowOf(turn, wanting, piece));
+        const more = piece.fault ? [failedRow(piece)] : turnsOf(answer).map(({ turn, wanting }) => rowOf(turn, wanting, piece));
         rows.push(...more);
         byId("case-rows").append(...more.map(lineOf));
         draw();

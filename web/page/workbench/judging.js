@@ -1,13 +1,18 @@
 /**
  * What a case file wants, and whether an answer is that. Two lists of calls are the same whatever the order of the calls
  * and of their keys, the case of letters, and whether a whole number is written 2 or 2.0. A call that the validation flags
- * counts as withheld. Refuses a file of another shape by name and place; the shapes are those of `build.py ask --file`.
+ * counts as withheld. The shapes are those of `build.py ask --file`, and so is the rule for what has none of them: a case
+ * that cannot be asked has failed, and says why; the others are asked.
  */
 
 /**
  * @typedef {{name: string, arguments?: Record<string, unknown>}} Call
  * @typedef {{pass: boolean | null, wanted: Call[][]}} Judgement pass: null where nothing is wanted; wanted: any one of them
- * @typedef {{name: string, group: string, entry: Record<string, any>}} Piece an entry with one case, to be asked at once
+ * @typedef {object} Piece an entry with one case, to be asked at once
+ * @property {string} name
+ * @property {string} group
+ * @property {Record<string, any>} entry
+ * @property {string} [fault] why it cannot be asked; `entry` has it too, where its answer would have been
  */
 
 /** @param {unknown} value @returns {value is Record<string, any>} */
@@ -81,41 +86,46 @@ function wantFault(holder) {
 
 /** @param {Record<string, any>} holder an entry without cases, or a case */
 function holderFault(holder) {
-  const fault = "turns" in holder ? turnsFault(holder.turns) : typeof holder.text === "string" ? null : "it needs a `text` or `turns`.";
+  const fault = "turns" in holder ? turnsFault(holder.turns) : typeof holder.text === "string" ? null : "a case is an object with a `text` or with `turns`.";
   if (fault) return fault;
   return [holder, ...(holder.turns ?? [])].map(wantFault).find((found) => found !== null) ?? null;
 }
 
+/** @param {string} fault */
+const errorOf = (fault) => ({ code: "request_option", message: fault });
+
+/** @param {unknown} entry @param {string} name @returns {Piece[]} */
+function piecesOf(entry, name) {
+  const group = isObject(entry) ? String(entry.category ?? entry.area ?? name) : name;
+  if (!isObject(entry) || "turns" in entry === "cases" in entry) {
+    const fault = "an entry is an object with either `turns` (one conversation) or `cases` (each from a fresh one).";
+    return [faulty(name, group, fault, isObject(entry) ? entry : { entry })];
+  }
+  const { cases, ...shared } = entry;
+  if (cases === undefined) {
+    const fault = holderFault(entry);
+    return [fault ? faulty(name, group, fault, entry) : { name, group, entry }];
+  }
+  if (!Array.isArray(cases) || !cases.length) return [faulty(name, group, "`cases` is a list of one case or more.", entry)];
+  return cases.map((one, place) => {
+    const known = isObject(one) ? one : { case: one };
+    const called = String(known.id ?? `${name} ${place + 1}`);
+    const kind = String(known.category ?? name);
+    const fault = isObject(one) ? holderFault(one) : "a case is an object with a `text` or with `turns`.";
+    if (!fault) return { name: called, group: kind, entry: { ...shared, cases: [one] } };
+    return { name: called, group: kind, fault, entry: { ...shared, cases: [{ ...known, error: errorOf(fault) }] } };
+  });
+}
+
+/** @param {string} name @param {string} group @param {string} fault @param {Record<string, any>} entry @returns {Piece} */
+const faulty = (name, group, fault, entry) => ({ name, group, fault, entry: { ...entry, error: errorOf(fault) } });
+
 /**
- * A file cut into pieces, or what is wrong with it, and where.
+ * A file cut into pieces; null for what is no list of entries.
  * @param {unknown} entries
- * @returns {{pieces: Piece[]} | {fault: string}}
+ * @returns {Piece[] | null}
  */
 export function readCases(entries) {
-  if (!Array.isArray(entries) || !entries.length) {
-    return { fault: "A case file is a list of entries, each with tools and with turns or cases." };
-  }
-  /** @type {Piece[]} */
-  const pieces = [];
-  for (const [index, entry] of entries.entries()) {
-    const name = isObject(entry) ? String(entry.id ?? `entry ${index + 1}`) : `entry ${index + 1}`;
-    if (!isObject(entry)) return { fault: `${name} is not an object; a case file is a list of entries, each with turns or cases.` };
-    if ("turns" in entry === "cases" in entry) {
-      return { fault: `${name}: an entry has either \`turns\` (one conversation) or \`cases\` (each from a fresh one).` };
-    }
-    if (!("cases" in entry)) {
-      const fault = holderFault(entry);
-      if (fault) return { fault: `${name}: ${fault}` };
-      pieces.push({ name, group: String(entry.category ?? entry.area ?? name), entry });
-      continue;
-    }
-    const { cases, ...shared } = entry;
-    if (!Array.isArray(cases) || !cases.length) return { fault: `${name}: \`cases\` is a list of one case or more.` };
-    for (const [place, one] of cases.entries()) {
-      const fault = isObject(one) ? holderFault(one) : "it is not an object.";
-      if (fault) return { fault: `${name}, case ${place + 1}: ${fault}` };
-      pieces.push({ name: String(one.id ?? `${name} ${place + 1}`), group: String(one.category ?? name), entry: { ...shared, cases: [one] } });
-    }
-  }
-  return { pieces };
+  if (!Array.isArray(entries) || !entries.length) return null;
+  return entries.flatMap((entry, index) => piecesOf(entry, String((isObject(entry) ? entry.id : null) ?? `entry ${index + 1}`)));
 }
