@@ -7,6 +7,7 @@
 import { AreoleError, CSP } from "./errors.js";
 import { Kept } from "./kept.js";
 import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } from "./loader.js";
+import { Mark, Practice } from "./practice.js";
 import { Prefixes } from "./prefixes.js";
 import { Threads, planThreads } from "./threads.js";
 import { warm } from "./warm.js";
@@ -30,6 +31,7 @@ import { warm } from "./warm.js";
  * @property {number} [stallSeconds] give up when nothing has arrived for so long
  * @property {boolean} [trace] count live proxies, for the leak test
  * @property {boolean} [keep] keep the weights in this browser; true when not given
+ * @property {boolean} [controlled] a service worker answers the page's requests
  * @property {number} [threads] 1 when not given; more only where the page is cross-origin isolated
  *
  * @typedef {object} Runtime
@@ -39,6 +41,7 @@ import { warm } from "./warm.js";
  * @property {WebAssembly.Memory} memory
  * @property {Prefixes | null} prefixes tools that were read at earlier visits; null where nothing is kept
  * @property {Threads | null} threads
+ * @property {Practice | null} practice
  * @property {() => string | null} trapped text of the trap that ended the core, if one did
  * @property {() => Promise<Uint8Array<ArrayBuffer>>} file the weights' file as it was loaded; the core repacks its copy
  */
@@ -229,6 +232,13 @@ export async function boot(options, post) {
   const fetchPart = (path) =>
     fetchBytes(new URL(path, options.base), site.files[path] ?? {}, { ...fetching, onBytes: (n) => progress.add(path, n) });
 
+  /** @type {() => void} */
+  let arrived = () => {};
+  /** The weights are there, or will not come. @type {Promise<void>} */
+  const filled = new Promise((resolve) => {
+    arrived = resolve;
+  });
+
   const weights = async () => {
     const bytes = await fetchPart(corePath);
     const guarded = await startCore(bytes, corePath, plan.threads);
@@ -237,9 +247,9 @@ export async function boot(options, post) {
     // Before Python starts: its own functions would stand in line for the compiler first.
     const imports = Threads.imports(plan.threads);
     const warming = site.rehearsal ? warm(guarded.module, site.rehearsal, imports).catch(() => null) : null;
-    const [filled, warmSeconds] = await Promise.all([fill(guarded.memory, address), warming]);
+    const [there, warmSeconds] = await Promise.all([fill(guarded.memory, address).finally(arrived), warming]);
     seconds.weights = since(began);
-    return { ...guarded, address, ...filled, warmSeconds };
+    return { ...guarded, address, ...there, warmSeconds };
   };
 
   /** Python's memory as it was after importing the package, or undefined: then it starts from nothing. */
@@ -257,6 +267,9 @@ export async function boot(options, post) {
   };
 
   const python = async () => {
+    // The browser keeps code for a file as it was served: after a visit that is served otherwise it would be of no use.
+    const keeps = options.keep !== false && options.controlled;
+    const mark = keeps ? Mark.open(options.base, [site.model.sha256, site.files[`${site.pyodide}pyodide.asm.wasm`]?.sha256]) : null;
     const wheel = fetchPart(site.wheel);
     wheel.catch(() => {}); // it is awaited below
     const snapshot = snapshotPath.length ? readSnapshot() : undefined;
@@ -271,7 +284,9 @@ export async function boot(options, post) {
     const module = pyodide.pyimport("areole.bridge");
     waiting.delete("Pyodide");
     seconds.python = since(began);
-    return { pyodide, module, snapshot: started !== undefined };
+    const practice = started && !options.model ? new Practice(pyodide, site.model.sha256, await mark) : null;
+    await practice?.until(filled);
+    return { pyodide, module, practice, snapshot: started !== undefined };
   };
 
   const watch = stallWatch(progress, options.stallSeconds ?? STALL_SECONDS, waiting);
@@ -284,7 +299,7 @@ export async function boot(options, post) {
   } finally {
     watch.stop();
   }
-  const [{ exports, memory, address, nbytes, trapped, threads, ...loaded }, { pyodide, module, snapshot }] = parts;
+  const [{ exports, memory, address, nbytes, trapped, threads, ...loaded }, { pyodide, module, practice, snapshot }] = parts;
   if (loaded.verified === "later" && expected.sha256) {
     progress.enter("verify", modelPath);
     checkHashInPython(pyodide, memory, address, nbytes, expected.sha256, modelURL);
@@ -318,6 +333,7 @@ export async function boot(options, post) {
     downloadBytes: progress.total,
     loadSeconds: seconds,
     warmSeconds: loaded.warmSeconds, // null: the kernels were not warmed
+    practised: practice?.tokens ?? 0,
     crossOriginIsolated: globalThis.crossOriginIsolated === true,
     threads: plan.threads,
     notices: plan.notice ? [plan.notice] : [],
@@ -336,7 +352,7 @@ export async function boot(options, post) {
     }
     return fetchBytes(modelURL, { ...expected, bytes: nbytes }, {});
   };
-  return { bridge, pyodide, info, memory, threads, prefixes: await prefixes, trapped, file };
+  return { bridge, pyodide, info, memory, threads, prefixes: await prefixes, practice, trapped, file };
 }
 
 /** @param {Uint8Array<ArrayBuffer>} bytes */

@@ -109,7 +109,8 @@ export class AreoleClient extends EventTarget {
       this.#end(new AreoleError("worker_failed", `The worker failed: ${text}.`, { url: String(event.filename ?? "") }));
     };
     this.#enter("loading");
-    worker.postMessage({ type: "load", ...this.#options, fresh: this.#failedBefore });
+    const controlled = Boolean(navigator.serviceWorker?.controller);
+    worker.postMessage({ type: "load", ...this.#options, controlled, fresh: this.#failedBefore });
     if (this.#defined !== null) this.#post({ type: "define", source: this.#defined }).catch(() => {});
     if (this.#declared) {
       // Its answer is not awaited: the requests behind it in the queue meet the same tools, or the same error.

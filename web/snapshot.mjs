@@ -32,6 +32,7 @@ const REHEARSE = `
 def rehearse(exports, memory, address, nbytes, digest, tools, system, said):
     import gc, json
     from areole.bridge import start
+    from areole.practice import LESSONS, Lesson
 
     bridge = start(exports, memory, address, nbytes, "rehearsal", digest)
     if isinstance(bridge, str):
@@ -41,9 +42,11 @@ def rehearse(exports, memory, address, nbytes, digest, tools, system, said):
         declared = bridge.declare(tools, system, '{"explain": true}')
         run = bridge.begin(text, "{}")
         events = list(iter(run.step, ""))
+        answer = tuple(json.loads(event)["id"] for event in events[:-1])
         for message in (declared, events[-1]):
             if json.loads(message)["type"] == "error":
                 raise RuntimeError(message)
+        LESSONS.append(Lesson(digest, tools, system, text, answer))
         bridge.reset()
     bridge.close()
     del bridge, run

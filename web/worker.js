@@ -3,7 +3,7 @@
  * messages in, so a cancel takes effect at the next token. Refuses nothing silently: every request ends in exactly one
  * `result` or `error` with its id.
  *
- * To the worker:   {type:"load", base, core?, model?, threads?, fresh?, stallSeconds?, trace?} once, then with an id each
+ * To the worker:   {type:"load", base, core?, model?, threads?, controlled?, fresh?, stallSeconds?, trace?} once, then with an id each
  *                  {type:"declare", tools, system, options} {type:"complete", text, options} {type:"embed", text} {type:"reset"}
  *                  {type:"replay", turns} {type:"check", tools} {type:"define", source} {type:"invoke", name, arguments}
  *                  {type:"survey", buffer, name} {type:"slice", depth}
@@ -53,6 +53,7 @@ async function load(options) {
   try {
     const runtime = await boot(options, post);
     post({ type: "ready", info: runtime.info });
+    runtime.practice?.between(() => running !== null);
     return runtime;
   } catch (error) {
     dead = true;

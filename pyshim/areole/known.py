@@ -25,6 +25,12 @@ def remember(digest: str, archive: Archive, tokenizer: Tokenizer) -> None:
         del _READ[next(iter(_READ))]
 
 
+def known(digest: str) -> tuple[Archive, Tokenizer] | None:
+    """The archive with this hash, without its bytes, if it was read before."""
+    found = _READ.get(digest)
+    return found[1:] if found else None
+
+
 def recall(digest: str | None, reader: Reader, name: str) -> tuple[Archive, Tokenizer] | None:
     """The archive with this hash, over a reader of its bytes, if it was read before and has as many."""
     found = _READ.get(digest) if digest else None

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pages import Opener, settled
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from servers import swapping
 
 from headless import Headless, HeadlessError
@@ -55,6 +55,47 @@ def test_loads_clean_small_and_checked(real: Headless) -> None:
     assert real.info["crossOriginIsolated"] is False
     assert real.info["snapshot"] is True and real.info["warmSeconds"] > 0
     assert real.call("stats")["coreBytes"] <= 64 * 2**20
+
+
+def test_python_practises_while_the_weights_come(real: Headless, open_page: Opener) -> None:
+    held: list[Route] = []
+    page = open_page(real, before=lambda page: page.route("**/*.cact", lambda route: held.append(route)))
+    # All else is there when nothing more has come for a while.
+    page.evaluate("""async () => {
+      for (let before = -1; seen.progress.length !== before || before === 0;) {
+        before = seen.progress.length;
+        await new Promise((resolve) => setTimeout(resolve, 6000));
+      }
+    }""")
+    held[0].continue_()
+    assert settled(page)["info"]["practised"] > 0
+
+
+def test_the_browser_is_given_code_to_keep_once(real: Headless, open_page: Opener) -> None:
+    mark = """async () => {
+      for (const name of await caches.keys()) {
+        if (!name.startsWith("areole-weights")) continue;
+        const cache = await caches.open(name);
+        for (const key of await cache.keys()) {
+          if (key.url.includes("practised")) return (await cache.match(key)).text();
+        }
+      }
+      return null;
+    }"""
+    page = open_page(real, service_workers="allow")
+    settled(page)
+    page.evaluate("() => navigator.serviceWorker.ready.then(() => {})")
+    assert page.evaluate(mark) is None  # the code would be of no use to a visit that the service worker answers
+    page.reload()
+    settled(page)
+    waiting = f"""async () => {{
+      for (;;) {{
+        const text = await ({mark})();
+        if (text) return text;
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      }}
+    }}"""
+    assert int(page.evaluate(waiting).split()[0]) >= 1500
 
 
 @pytest.mark.parametrize("damage", ["lost", "damaged", "unusable"])
