@@ -178,7 +178,7 @@ def _quantities(text: str) -> tuple[Quantity, ...]:
         value *= {"k": 1000, "K": 1000, "M": 1_000_000}.get(match["scale"] or "", 1)
         at = bisect_right(ends, match.start())  # words[:at] end before the number
         before = words[at - 1 : at] if at else ()
-        spoken = bool(before) and before[0].fold in _NEGATIVE and not text[before[0].end : match.start()].strip()
+        spoken = bool(before) and _is_sign(words, at - 1) and not text[before[0].end : match.start()].strip()
         if match["sign"] in ("-", "−") or spoken:
             value = -value
         follow = _UNIT.match(text, match.end())
@@ -230,7 +230,7 @@ def _in_words(words: Sequence[Word]) -> list[Quantity]:
             at += 1
             continue
         start = at
-        if at and words[at - 1].fold in _NEGATIVE:
+        if at and _is_sign(words, at - 1):
             value, start = -value, at - 1
         if end - start == 1 and words[start].fold == "one" and start and words[start - 1].fold in _POINTING:
             at = end  # "the one in bay B"
@@ -243,6 +243,13 @@ def _in_words(words: Sequence[Word]) -> list[Quantity]:
         out.append(Quantity(value, words[start].start, words[end - 1].end, unit))
         at = end
     return out
+
+
+def _is_sign(words: Sequence[Word], at: int) -> bool:
+    """Whether a word makes the number after it negative; after another number it takes away: "81 minus 17"."""
+    if words[at].fold not in _NEGATIVE:
+        return False
+    return not at or not (words[at - 1].fold[:1].isdigit() or _read_number(words, at - 1)[1] is not None)
 
 
 def _read_number(words: Sequence[Word], at: int) -> tuple[int, float | None]:
