@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from .clauses import cue_spans
 from .contract import Contract
 from .dates import iso_date, named_days, today_of
-from .evidence import STOP, Evidence, Schema, name_words, number_text, stem, words_of
+from .evidence import STOP, Evidence, Schema, fold, name_words, number_text, stem, words_of
 from .literal import flags, repeats
 from .prompt import ToolSpec
 
@@ -390,7 +390,10 @@ def _echoes(name: str, value: object, schema: Schema, draft: Draft, evidence: Ev
     heard = [stem for text in others for stem in (w.stem for w in words_of(text.replace("_", " ")))]
     if not own or not set(own) <= set(heard):
         return False
-    if name_stems(draft.tool) & {w.stem for w in words_of(value)}:
+    said = {w.stem for w in words_of(value)}
+    if set(name_words(name)) <= said and any(fold(text) == fold(value) for text in others):
+        return False  # of hotel and room_type, both "Harbor Light Hotel", the room_type is the echo
+    if name_stems(draft.tool) & said:
         return True  # "the subject Report" beside the subject "Report"
     return all(_count(word, evidence) <= heard.count(word) for word in own)
 

@@ -122,6 +122,14 @@ def test_undeclared_arguments_are_left_out_unless_the_schema_allows_them() -> No
     assert left(free, "x") == {"b": "y"}
 
 
+def test_of_two_arguments_with_one_text_that_one_stays_of_whose_name_the_text_is() -> None:
+    properties = {key: {"type": "string"} for key in ("hotel", "room_type", "guest")}
+    text = "we confirm your stay at the Harbor Light Hotel"
+    for order in (["hotel", "room_type", "guest"], ["guest", "room_type", "hotel"]):
+        given: dict[str, object] = dict.fromkeys(order, "Harbor Light Hotel")
+        assert left(draft(properties, given), text) == {"hotel": "Harbor Light Hotel"}
+
+
 def test_an_optional_text_that_repeats_another_argument_is_left_out() -> None:
     properties = {"to": {"type": "string"}, "subject": {"type": "string"}, "body": {"type": "string"}}
     text = "email kim with the subject Report"
