@@ -500,8 +500,8 @@ def _same(one: str, other: str) -> bool:
 def _left_out(
     drafts: Sequence[Draft], dropped: Sequence[Reason], context: Context, values: Sequence[Sequence[str]]
 ) -> list[Reason]:
-    """A number of the request that no call carries, where a number was dropped from a call, or the model is not sure:
-    the request has a value and the call has not."""
+    """A number of the request that no call carries, where a number was dropped from a call, the model is not sure, or
+    the request does not speak of the tool: the request has a value and the call has not."""
     used = {item.value for texts in values for text in texts for item in quantities(text)}
     kept = {value for draft in drafts for value in _numbers(draft)}
     evidence = context.evidence.meant
@@ -515,10 +515,22 @@ def _left_out(
             out.append(Reason("steering", reason.call, reason.argument, why))
     counts = {item.start for item in evidence.countable if item.written}
     lost = next((item for item in spare if item.start in counts and not _carried(item, drafts)), None)
-    if lost is not None and context.head < SURE and not out and not context.sorting:
+    if lost is not None and not out and not context.sorting:
         why = f"the request says {number_text(lost.value)}, which no call carries"
-        out += [Reason("steering", at, None, why) for at in range(len(drafts))]
+        out += [
+            Reason("steering", at, None, why)
+            for at, draft in enumerate(drafts)
+            if context.head < SURE or not _speaks_of(draft, context.evidence)
+        ]
     return out
+
+
+def _speaks_of(draft: Draft, evidence: Evidence) -> bool:
+    """Whether the request itself has a word of a call's tool (name, description, arguments) or of one of its texts."""
+    tool = draft.tool
+    texts = [tool.description, *(text.replace("_", " ") for text in _value_texts(draft))]
+    names = [word for name in (tool.exposed, *properties(tool)) for word in name_words(name)]
+    return bool(telling([*names, *(word.stem for text in texts for word in words_of(text))]) & evidence.stems)
 
 
 def _carried(item: Quantity, drafts: Sequence[Draft]) -> bool:

@@ -107,9 +107,22 @@ def judged(
     steered: Sequence[Steered] = (),
     facts: str = "",
     alone: bool = False,
+    earlier: Sequence[str] = (),
 ) -> Outcome:
     rules = CONTRACTS[contract] if isinstance(contract, str) else contract
-    return apply(drafts, Context(rules, Evidence(text, facts), head, reasoning, tuple(steered), alone))
+    evidence = Evidence(text, facts, tuple(earlier))
+    return apply(drafts, Context(rules, evidence, head, reasoning, tuple(steered), alone))
+
+
+def test_a_call_out_of_earlier_turns_is_withheld_where_a_number_of_the_request_is_lost() -> None:
+    before = ["light the hall"]
+
+    def asked(text: str) -> Outcome:
+        return judged(text, call("set_lights", room_name="hall", level=12), head=0.83, earlier=before)
+
+    assert gates(asked("what is 12 times 34")) == [("steering", None)]
+    for text in ("now 12", "what is 12 times 12", "dim it to 12, I paid 34", "the hall to 12, I paid 34"):
+        assert asked(text).suppressed_calls == [], text
 
 
 def gates(outcome: Outcome) -> list[tuple[str, str | None]]:
