@@ -5,7 +5,7 @@
  */
 
 import { AreoleError, CSP } from "./errors.js";
-import { Kept } from "./kept.js";
+import { Kept, keepNothing, keeps } from "./kept.js";
 import { checkResponse, fetchBytes, hashError, hex, networkError, streamInto } from "./loader.js";
 import { Mark, Practice } from "./practice.js";
 import { Prefixes } from "./prefixes.js";
@@ -163,6 +163,7 @@ class Progress {
  */
 export async function boot(options, post) {
   const began = performance.now();
+  if (options.keep === false) keepNothing();
   checkWebAssembly();
   const core = chooseCore(options.core);
   const site = await readSite(options.base);
@@ -192,8 +193,8 @@ export async function boot(options, post) {
    */
   const fill = async (memory, address) => {
     // Where the hash cannot be checked at once (plain http on another host), nothing is kept: browsers refuse it there.
-    const keeps = options.keep !== false && expected.sha256 && globalThis.crypto?.subtle;
-    const kept = keeps ? await Kept.open(options.base, modelURL.href, expected.sha256) : undefined;
+    const may = keeps() && expected.sha256 && globalThis.crypto?.subtle;
+    const kept = may ? await Kept.open(options.base, modelURL.href, expected.sha256) : undefined;
     const streaming = {
       ...fetching,
       kept,
@@ -308,8 +309,7 @@ export async function boot(options, post) {
 
   seconds.parts = since(began);
   const coreHash = site.files[corePath]?.sha256;
-  const keeps = loaded.kept.state !== "off" && expected.sha256 && coreHash;
-  const prefixes = keeps ? Prefixes.open(options.base, [expected.sha256, coreHash]) : null;
+  const prefixes = loaded.kept.state !== "off" && expected.sha256 && coreHash ? Prefixes.open(options.base, [expected.sha256, coreHash]) : null;
   progress.enter("start", modelPath);
   const name = options.model ? modelURL.pathname.split("/").pop() || "model" : site.model.name;
   let bridge;

@@ -250,6 +250,12 @@ export class AreoleClient extends EventTarget {
     this.start().catch(() => {}); // shown by the state event
   }
 
+  /** From now on neither the worker nor one that follows it keeps anything in this browser; what it had opened is removed. */
+  keepNothing() {
+    this.#options.keep = false;
+    this.#worker?.postMessage({ type: "keep-nothing" });
+  }
+
   /** Logits and pooled cells for given token ids, for parity tests. @param {Record<string, unknown>} request */
   async golden(request) {
     this.#begin();

@@ -14,6 +14,35 @@ export const PIECE = 4 << 20;
 /** Caches of this site only; others may live at the same origin. @param {string} base @param {string} kind */
 export const cacheName = (base, kind) => `areole-${kind} ${new URL("./", base).pathname}`;
 
+let keeping = true;
+/** Names of the caches that were opened here. @type {Set<string>} */
+const opened = new Set();
+
+/** Whether this page or worker may keep anything. */
+export const keeps = () => keeping;
+
+/**
+ * The one place where a page or a worker opens a cache, for opening one makes it: after `keepNothing` it throws.
+ * @param {string} base address of the site
+ * @param {"site" | "weights" | "prefixes" | "own"} kind
+ */
+export async function openCache(base, kind) {
+  const name = cacheName(base, kind);
+  if (keeping) {
+    opened.add(name);
+    const cache = await caches.open(name);
+    if (keeping) return cache;
+    await caches.delete(name); // told while it was opened
+  }
+  throw new Error("Everything was removed, and nothing is kept any more. Load the page anew first.");
+}
+
+/** For as long as this page or worker lives nothing more is kept, and what it has opened is removed. */
+export function keepNothing() {
+  keeping = false;
+  for (const name of opened) caches.delete(name).catch(() => {}); // denied: then nothing was kept
+}
+
 export class Kept {
   /** @type {KeptState} */
   state = "partial";
@@ -43,9 +72,9 @@ export class Kept {
    */
   static async open(base, url, hash) {
     try {
-      return new Kept(await caches.open(cacheName(base, "weights")), url, hash);
+      return new Kept(await openCache(base, "weights"), url, hash);
     } catch {
-      return new Kept(null, url, hash); // no secure context, a private window, or storage is blocked
+      return new Kept(null, url, hash); // no secure context, a private window, storage is blocked, or nothing is to be kept
     }
   }
 

@@ -5,7 +5,7 @@
  * SHA-256 is removed. Refuses nothing: where nothing can be kept, the tools are read again.
  */
 
-import { cacheName } from "./kept.js";
+import { openCache } from "./kept.js";
 import { hex } from "./loader.js";
 
 /** Room for some twenty sets of tools of a usual size. */
@@ -44,11 +44,11 @@ export class Prefixes {
    */
   static async open(base, hashes, limit = BYTES) {
     try {
-      const made = new Prefixes(await caches.open(cacheName(base, "prefixes")), base, hashes.join("-"), limit);
+      const made = new Prefixes(await openCache(base, "prefixes"), base, hashes.join("-"), limit);
       await made.#trim(({ pathname }) => !pathname.includes(made.#maker));
       return made;
     } catch {
-      return null; // no secure context, a private window, or storage is blocked
+      return null; // no secure context, a private window, storage is blocked, or nothing is to be kept
     }
   }
 

@@ -17,6 +17,18 @@ const OWN = `${scope}own/tools.js`;
 /** How many files are fetched at once. */
 const LANES = 6;
 
+/** False from when a page says that everything was removed until one that is opened later wants it kept. */
+let keeping = true;
+
+/** The cache if an install has made it: what was removed while a page is open does not come back by that page's requests. */
+async function stored() {
+  if (!keeping || !(await caches.has(CACHE))) return undefined;
+  const cache = await caches.open(CACHE);
+  if (keeping) return cache;
+  await caches.delete(CACHE); // told while it was opened
+  return undefined;
+}
+
 /** @param {string} hash */
 const keyOf = (hash) => `${scope}sha256/${hash}`;
 
@@ -46,9 +58,9 @@ async function fetchChecked(name) {
 async function sound(name) {
   const key = keyOf(FILES[name]);
   try {
-    const cache = await caches.open(CACHE);
-    const kept = await cache.match(key);
-    if (!kept) return undefined;
+    const cache = await stored();
+    const kept = await cache?.match(key);
+    if (!cache || !kept) return undefined;
     const bytes = await kept.arrayBuffer().catch(() => new ArrayBuffer(0)); // unreadable is damaged
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     const hash = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -72,11 +84,27 @@ async function install() {
   await Promise.all(Array.from({ length: LANES }, lane));
 }
 
+/**
+ * Where pages are open that it answers for, a browser may take a worker that was to go into service again, without
+ * installing it: then what was removed is fetched anew. Says whether all is there.
+ * @param {MessagePort} port
+ */
+async function keep(port) {
+  keeping = true;
+  try {
+    if (!(await caches.has(CACHE))) await install();
+    port.postMessage(true);
+  } catch {
+    await caches.delete(CACHE).catch(() => {});
+    port.postMessage(false);
+  }
+}
+
 /** What only an older build had. */
 async function prune() {
-  const cache = await caches.open(CACHE);
+  const cache = await stored();
   const wanted = new Set(Object.values(FILES).map(keyOf));
-  for (const { url } of await cache.keys()) if (!wanted.has(url)) await cache.delete(url);
+  for (const { url } of (await cache?.keys()) ?? []) if (!wanted.has(url)) await cache?.delete(url);
 }
 
 /**
@@ -93,15 +121,14 @@ async function answer(request, name) {
     return fetch(request); // the server may have another build by now: then its own file is better than none
   }
   const copy = response.clone();
-  const cache = await caches.open(CACHE).catch(() => undefined);
+  const cache = await stored().catch(() => undefined);
   await cache?.put(keyOf(FILES[name]), copy).catch(() => {}); // no room now: it is fetched again the next time
   return response;
 }
 
 /** The module that the visitor wrote in the page's editor; the page put it there. */
 async function ownModule() {
-  const cache = await caches.open(`areole-own ${new URL(scope).pathname}`);
-  return (await cache.match(OWN)) ?? new Response("no module was written", { status: 404 });
+  return (await caches.match(OWN, { cacheName: `areole-own ${new URL(scope).pathname}` })) ?? new Response("no module was written", { status: 404 });
 }
 
 worker.addEventListener("install", (/** @type {any} */ event) => event.waitUntil(install()));
@@ -116,5 +143,10 @@ worker.addEventListener("fetch", (/** @type {any} */ event) => {
 });
 worker.addEventListener("message", (/** @type {any} */ event) => {
   if (event.data?.type === "activate") worker.skipWaiting(); // the page said so: its user wants the new build
+  if (event.data?.type === "keep-nothing") {
+    keeping = false;
+    event.waitUntil(caches.delete(CACHE));
+  }
+  if (event.data?.type === "keep") event.waitUntil(keep(event.ports[0]));
   if (event.data?.type === "claim") event.waitUntil(worker.clients.claim());
 });

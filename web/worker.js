@@ -7,7 +7,7 @@
  *                  {type:"declare", tools, system, options} {type:"complete", text, options} {type:"embed", text} {type:"reset"}
  *                  {type:"replay", turns} {type:"check", tools} {type:"define", source} {type:"invoke", name, arguments}
  *                  {type:"survey", buffer, name} {type:"slice", depth}
- *                  {type:"golden", request} {type:"stats"}; {type:"cancel", id} {type:"close"}
+ *                  {type:"golden", request} {type:"stats"}; {type:"cancel", id} {type:"keep-nothing"} {type:"close"}
  * From the worker: {type:"progress", file, loaded, total, phase} {type:"ready", info} {type:"event", id, event}
  *                  {type:"result", id, ...} {type:"error", id?, code, message, details}; an error without an id is the end
  *                  of this worker: it could not load, or its core trapped
@@ -15,6 +15,7 @@
 
 import { boot } from "./boot.js";
 import { AreoleError } from "./errors.js";
+import { keepNothing } from "./kept.js";
 
 /** @typedef {{type: string, id: number, [key: string]: any}} Request */
 
@@ -38,6 +39,9 @@ self.onmessage = ({ data }) => {
       return;
     case "cancel":
       cancel(data.id);
+      return;
+    case "keep-nothing":
+      keepNothing();
       return;
     case "close":
       close();

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pages import Opener, settled
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from servers import SwappingServer, swapping
 from standin import WEIGHTS_BYTES, list_files
 
@@ -385,6 +385,113 @@ def test_everything_can_be_removed(quick: Headless, open_page: Opener, server: S
     server.weights_asked()
     assert reloaded(page)["info"]["kept"]["restored"] == 0
     assert server.weights_asked() == [0]
+
+
+def remove_everything(page: Page) -> None:
+    page.get_by_role("link", name="This device").click()
+    page.get_by_role("button", name="Remove everything").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
+    expect(page.locator("#device-result")).to_contain_text("Everything was removed")
+
+
+STORED = """async () => [
+  await caches.keys(),
+  (await navigator.serviceWorker.getRegistrations()).length,
+  localStorage.length + sessionStorage.length,
+]"""
+
+
+def test_nothing_of_an_open_page_comes_back_after_removal(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    page = open_page(quick, address=server.address, **WORKING)
+    settled(page)
+    is_stored(page)
+    assert "info" in reloaded(page)  # from here on the service worker answers
+    remove_everything(page)
+    # A new worker, whose files come by way of the service worker, and which reads its tools.
+    page.evaluate("() => areole.restart()")
+    assert settled(page)["info"]["kept"]["state"] == "off"
+    answers(page)
+    page.evaluate("() => fetch('app.css', { cache: 'reload' }).then((answer) => answer.text())")
+    page.wait_for_timeout(300)
+    assert page.evaluate(STORED) == [[], 0, 0]
+    expect(page.locator("#device-facts")).to_contain_text("removed")
+
+
+def test_a_visit_after_removal_is_kept_though_a_tab_from_before_is_open(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    page = open_page(quick, address=server.address, **WORKING)
+    settled(page)
+    is_stored(page)
+    other = page.context.new_page()
+    other.goto(server.address)  # from here on the service worker has a page to answer for
+    other.wait_for_function("() => window.areole?.state === 'ready' && navigator.serviceWorker.controller")
+    remove_everything(page)
+    page.reload()
+    settled(page)
+    is_stored(page)
+    count = """async () => {
+      const name = (await caches.keys()).find((name) => name.startsWith("areole-site"));
+      return (await (await caches.open(name)).keys()).length;
+    }"""
+    assert page.evaluate(count) > 50
+    assert "info" in reloaded(page)
+    page.context.set_offline(True)
+    assert "info" in reloaded(page)
+
+
+def test_a_load_that_is_under_way_keeps_nothing_after_removal(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    held: list[Route] = []
+    page = open_page(
+        quick,
+        address=server.address,
+        before=lambda page: page.route("**/model/*", lambda route: held.append(route)),
+    )
+    page.wait_for_function("() => caches.keys().then((names) => names.some((name) => name.includes('weights')))")
+    remove_everything(page)
+    held.pop().continue_()
+    assert "info" in settled(page)
+    answers(page)
+    assert page.evaluate(STORED) == [[], 0, 0]
+
+
+def test_a_load_that_failed_keeps_nothing_when_it_is_tried_again_after_removal(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    server.cuts = [0] * 20
+    page = open_page(quick, address=server.address)
+    assert settled(page)["error"]["code"] == "fetch_failed"
+    remove_everything(page)
+    server.cuts = []
+    page.get_by_role("button", name="Try again").click()
+    assert "info" in settled(page)
+    answers(page)
+    assert page.evaluate(STORED) == [[], 0, 0]
+
+
+def test_a_module_that_waits_for_the_service_worker_is_not_kept_after_removal(
+    quick: Headless, open_page: Opener, server: SwappingServer
+) -> None:
+    page = open_page(quick, address=server.address, **WORKING)
+    settled(page)
+    is_stored(page)
+    page.evaluate(
+        """() => {
+          const standin = { controller: null, ready: Promise.resolve({}), getRegistration: async () => undefined };
+          standin.addEventListener = (_, then) => { window.come = then; };
+          Object.defineProperty(navigator, "serviceWorker", { value: standin, configurable: true });
+        }"""
+    )
+    page.locator("#javascript-run").dispatch_event("click")
+    page.wait_for_function("() => window.come")
+    remove_everything(page)
+    page.evaluate("() => come()")
+    expect(page.locator("#javascript-error")).to_contain_text("Load the page anew")
+    assert page.evaluate("() => caches.keys()") == []
 
 
 def test_what_was_removed_in_one_tab_is_not_put_back_by_another(

@@ -4,7 +4,8 @@
  */
 
 import { announce, button, byId, element, megabytes, showRows } from "./ui.js";
-import { keptIn, removeEverything } from "./saved.js";
+import { keeps } from "../kept.js";
+import { keptIn, removeEverything, unregister } from "./saved.js";
 import { onView } from "./views.js";
 
 const CHECK_MS = 60 * 60 * 1000;
@@ -116,6 +117,19 @@ function changed() {
   notice("update", "This page was updated in another tab. Reload it before you go on.", [reload]);
 }
 
+/** @param {string} text */
+function sayOffline(text) {
+  if (keeps()) offline = text;
+  showDevice();
+}
+
+/** @param {ServiceWorker | null} worker an active one */
+function askWhetherKept(worker) {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = ({ data: whole }) => sayOffline(whole ? "kept; works without a network" : "not kept: storing it failed");
+  worker?.postMessage({ type: "keep" }, [port2]);
+}
+
 async function startServiceWorker() {
   if (!navigator.serviceWorker) {
     offline = "not kept: this browser or address allows no service worker";
@@ -124,13 +138,17 @@ async function startServiceWorker() {
   try {
     const registration = await navigator.serviceWorker.register(new URL("../sw.js", import.meta.url));
     if (!registration) throw new Error("the browser registered no service worker");
+    if (!keeps()) {
+      await unregister(registration); // everything was removed meanwhile
+      return;
+    }
     watchForUpdate(registration);
+    offline = "being stored …";
     const worker = registration.active ?? registration.waiting ?? registration.installing;
-    offline = registration.active ? "kept; works without a network" : "being stored …";
+    if (worker === registration.active) askWhetherKept(worker);
     worker?.addEventListener("statechange", () => {
-      if (worker.state === "activated") offline = "kept; works without a network";
-      if (worker.state === "redundant" && !registration.active) offline = "not kept: storing it failed";
-      showDevice();
+      if (worker.state === "activated") askWhetherKept(worker);
+      if (worker.state === "redundant" && !registration.active) sayOffline("not kept: storing it failed");
     });
   } catch (error) {
     offline = `not kept: ${error instanceof Error ? error.message : error}`;
@@ -142,6 +160,7 @@ export function startOffline(client) {
   client.addEventListener("state", async () => {
     if (client.state !== "ready") return;
     const { kept } = await client.ready;
+    if (!keeps()) return;
     weights = KEPT[kept.state] ?? kept.state;
     if (ADVICE[kept.state]) notice("storage", ADVICE[kept.state]);
     if (kept.repaired) announce("The kept weights were damaged and have been replaced.");
@@ -149,6 +168,12 @@ export function startOffline(client) {
     showDevice();
   });
 
+  addEventListener("areole-removed", () => {
+    client.keepNothing();
+    weights = "removed";
+    offline = "removed";
+    showDevice();
+  });
   navigator.serviceWorker?.addEventListener("controllerchange", changed);
   addEventListener("beforeinstallprompt", (/** @type {any} */ event) => {
     event.preventDefault();
@@ -173,8 +198,6 @@ export function startOffline(client) {
   sure.addEventListener("close", async () => {
     if (sure.returnValue !== "remove") return;
     await removeEverything();
-    weights = "removed";
-    offline = "removed";
     result.textContent = "Everything was removed. What is open here goes on until you close it, and keeps nothing more.";
     announce("Everything was removed.");
     showDevice();

@@ -1,15 +1,16 @@
 /**
  * Small things that the page remembers in this browser: settings, the conversation. Owns their names and refuses nothing:
- * where the browser keeps no data, they last as long as the tab.
+ * where the browser keeps no data, they last as long as the tab. Owns removing everything, too: once that was asked for,
+ * in whichever tab, no open tab keeps anything more (the event `areole-removed`; kept.js has the rule for caches, sw.js
+ * its own).
  */
 
-import { cacheName } from "../kept.js";
+import { cacheName, keepNothing, keeps, openCache } from "../kept.js";
 
 const site = new URL("./", document.baseURI).pathname;
 const prefix = `areole ${site} `;
 /** @type {Map<string, string>} what stands in for storage where there is none */
 const memory = new Map();
-let stopped = false;
 /** Tells the page's other tabs that everything was removed, so that none of them puts it back. */
 const tabs = new BroadcastChannel(`${prefix}removed`);
 tabs.addEventListener("message", forget);
@@ -31,7 +32,7 @@ export function recall(name, otherwise = null) {
 export function remember(name, value) {
   const text = JSON.stringify(value);
   memory.set(name, text);
-  if (stopped) return false;
+  if (!keeps()) return false;
   try {
     localStorage.setItem(prefix + name, text);
     return true;
@@ -40,14 +41,9 @@ export function remember(name, value) {
   }
 }
 
-/** Whether this tab may keep anything: not after everything was removed. */
-export function keeps() {
-  return !stopped;
-}
-
 /** Keeps nothing more until the page is opened anew. */
 function forget() {
-  stopped = true;
+  keepNothing();
   memory.clear();
   dispatchEvent(new Event("areole-removed"));
 }
@@ -62,9 +58,15 @@ export async function removeEverything() {
     // Nothing can be kept here, so nothing was.
   }
   const registration = await navigator.serviceWorker?.getRegistration(site);
-  await registration?.unregister();
+  if (registration) await unregister(registration);
   if (!globalThis.caches) return;
   for (const kind of ["site", "weights", "prefixes", "own"]) await caches.delete(cacheName(document.baseURI, kind)).catch(() => false);
+}
+
+/** It answers for the pages that are open until they are closed, and keeps nothing. @param {ServiceWorkerRegistration} registration */
+export async function unregister(registration) {
+  for (const worker of [registration.active, registration.waiting, registration.installing]) worker?.postMessage({ type: "keep-nothing" });
+  await registration.unregister();
 }
 
 /** Bytes and number of what is kept in one of the page's caches. @param {"site" | "weights" | "prefixes"} kind */
@@ -72,7 +74,7 @@ export async function keptIn(kind) {
   try {
     const name = cacheName(document.baseURI, kind);
     if (!(await caches.has(name))) return { count: 0, bytes: 0 };
-    const cache = await caches.open(name);
+    const cache = await openCache(document.baseURI, kind);
     const keys = await cache.keys();
     let bytes = 0;
     for (const key of keys) {

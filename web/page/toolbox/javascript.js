@@ -4,8 +4,8 @@
  * own/tools.js of this site, and imported from there. Owns the editor; refuses to work without the service worker.
  */
 
-import { cacheName } from "../../kept.js";
-import { keeps, recall, remember } from "../saved.js";
+import { openCache } from "../../kept.js";
+import { recall, remember } from "../saved.js";
 import { toolset } from "../toolset.js";
 import { announce, byId, showError } from "../ui.js";
 import { edit } from "./editor.js";
@@ -43,11 +43,11 @@ async function controlled() {
 async function define() {
   showError(fault, null);
   try {
-    if (!keeps()) throw new Error("Everything was removed, and a module would be kept again. Load the page anew first.");
+    const open = () => openCache(document.baseURI, "own");
+    await open(); // where nothing may be kept, no service worker is waited for
     await controlled();
-    const cache = await caches.open(cacheName(document.baseURI, "own"));
     const address = new URL("own/tools.js", document.baseURI).href;
-    await cache.put(address, new Response(source.value, { headers: { "Content-Type": "text/javascript" } }));
+    await (await open()).put(address, new Response(source.value, { headers: { "Content-Type": "text/javascript" } }));
     const { default: list } = await import(`${address}?${crypto.randomUUID()}`); // a module is imported once an address
     if (!Array.isArray(list) || !list.length) throw new Error("The module's default export is no list of tools.");
     /** @type {Record<string, any>} */
