@@ -116,11 +116,13 @@ def test_a_result_is_typed_by_hand_where_nothing_runs(page: Page) -> None:
     expect(turns(page)).to_have_count(1)  # the other call has none yet
     second.get_by_text("Tell the model what came of it").click()
     page.get_by_role("textbox", name="Request").fill("not yet")
-    second.get_by_role("textbox").press("Control+Enter")  # of another field than the request
-    expect(page.get_by_role("textbox", name="Request")).to_have_value("not yet")
-    expect(turns(page)).to_have_count(1)
-    second.get_by_role("button", name="Send the result").click()
+    second.get_by_role("textbox").press("Control+Enter")  # sends what is in this box, and not the request
     expect(turns(page).last.locator(".answer-text")).to_have_text('told [{"locked":true},{"ok":true}]')
+    page.locator("#rules-editor > summary").click()
+    for elsewhere in ("#contract", "#rules-editor > summary"):
+        page.locator(elsewhere).press("Control+Enter")
+    expect(page.get_by_role("textbox", name="Request")).to_have_value("not yet")
+    expect(turns(page)).to_have_count(2)
 
 
 def test_turns_are_one_conversation_until_a_new_one(page: Page, quick: Headless) -> None:

@@ -74,6 +74,15 @@ export function showRows(list, rows) {
   list.replaceChildren(...rows.map(([term, content]) => element("div", "", [element("dt", "", term), element("dd", "", content)])));
 }
 
+/** What Ctrl or ⌘ and Enter do in a field: they send what is in it. @param {HTMLElement} field @param {() => void} send */
+export function onSendKeys(field, send) {
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+    event.preventDefault();
+    send();
+  });
+}
+
 /** @param {number} bytes */
 export const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 

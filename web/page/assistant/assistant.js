@@ -13,7 +13,7 @@ import { TurnView, summary } from "./turn.js";
 import { Written, pretty, write } from "./written.js";
 import { toolset } from "../toolset.js";
 import { trace } from "../trace.js";
-import { announce, button, byId, saveFile, showError } from "../ui.js";
+import { announce, button, byId, onSendKeys, saveFile, showError } from "../ui.js";
 import { goTo } from "../views.js";
 
 /** @typedef {import("./conversation.js").Turn} Turn */
@@ -299,15 +299,7 @@ export function startAssistant(client) {
     submit();
   });
   stopButton.addEventListener("click", () => (asking ?? acting)?.abort());
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
-    if (byId("assistant").hidden) return;
-    // In another field it would send what is not there: a result, the facts.
-    const field = event.target instanceof Element ? event.target.closest("input, textarea, dialog") : null;
-    if (field && field !== request) return;
-    event.preventDefault();
-    submit();
-  });
+  onSendKeys(request, submit);
 
   const forget = () => {
     (asking ?? acting)?.abort();

@@ -1,6 +1,6 @@
 /** Calls as cards: what was called with what, what is to become of it, and what came of it. Owns no state. */
 
-import { button, element, shown } from "../ui.js";
+import { button, element, onSendKeys, shown } from "../ui.js";
 
 /**
  * @typedef {"act" | "confirm" | "refuse" | "withheld" | "unsure"} Verdict unsure: the answer says nothing of its confidence
@@ -54,6 +54,7 @@ export function callActions(call, runs, verdict, { run, decline, give }) {
     fault.textContent = wrong ?? "";
     box.setAttribute("aria-invalid", String(wrong !== null));
   };
+  onSendKeys(box, send);
   const label = element("summary", "", "Tell the model what came of it");
   return element("details", "give", [label, box, fault, element("div", "actions", [button("Send the result", send)])]);
 }
