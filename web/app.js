@@ -5,7 +5,6 @@
 
 import { AreoleClient } from "./client.js";
 import { startAssistant } from "./page/assistant/assistant.js";
-import { Conversation } from "./page/assistant/conversation.js";
 import { DEMO, startDemo } from "./page/demo/demo.js";
 import { showLoading } from "./page/loading.js";
 import { startOffline } from "./page/offline.js";
@@ -48,7 +47,6 @@ startTokens(client);
 startDepth(client);
 startCases(client);
 startArchive(client);
-const saved = Conversation.saved();
 const assistant = startAssistant(client);
 showView();
 
@@ -61,6 +59,7 @@ async function fetchList(name) {
 
 async function start() {
   loading.begin();
+  const saved = await assistant.open();
   /** @type {import("./page/toolbox/presets.js").Preset[]} */
   let presets = [];
   try {
@@ -75,7 +74,7 @@ async function start() {
   if (saved && !query.has("contract")) toolset.set({ contract: saved.declared.contract });
   const example = presets.find(({ tools }) => layOut(tools) === saved?.declared.text);
   if (saved && (saved.turns.length || !example)) {
-    edit(saved.declared.text, saved.declared.system);
+    edit(saved.declared.text, saved.declared.system, saved.declared.origin);
     assistant.restore(saved.turns);
   } else if (example) {
     choose(example);

@@ -119,7 +119,7 @@ class Run {
   destroy() {}
   step() {
     if (this.text === "crash") return answering({ type: "error", code: "internal", message: "planted fault", details: {} });
-    if (this.text === "full") {
+    if (/^full( |$)/.test(this.text)) {
       return answering({ type: "error", code: "context_full", message: "The context is full: 9 tokens needed, 3 free.", details: { needed: 9, available: 3 } });
     }
     if (this.cancelled) return answering({ type: "error", code: "cancelled", message: "Cancelled.", details: {} });

@@ -331,12 +331,95 @@ def test_export(page: Page) -> None:
     assert exported["turns"][0]["answer"]["function_calls"] == [CALL]
 
 
-def test_two_tabs_do_not_disturb_each_other(page: Page, quick: Headless) -> None:
+def another_tab(page: Page, quick: Headless) -> Page:
     other = page.context.new_page()
     other.goto(quick.server.address)
     other.wait_for_function("() => window.areole?.state === 'ready'")
+    expect(other.locator("#tool-list > li").first).to_be_visible()
+    return other
+
+
+def test_two_tabs_do_not_disturb_each_other(page: Page, quick: Headless) -> None:
     ask(page, "one")
+    other = another_tab(page, quick)
+    expect(turns(other)).to_have_count(0)  # what is open in a tab belongs to that tab
     ask(other, "two")
-    for tab, text in ((page, "one"), (other, "two")):
-        expect(turns(tab)).to_have_count(1)
-        expect(turns(tab).locator(".said")).to_have_text(text)
+    ask(page, "three")
+    for _ in range(2):
+        for tab, texts in ((page, ["one", "three"]), (other, ["two"])):
+            expect(turns(tab).locator(".said")).to_have_text(texts)
+            tab.reload()
+    # Once they are closed, new tabs go on with what they had: the one that was kept last first.
+    ask(page, "four")
+    empty = another_tab(page, quick)
+    expect(turns(empty)).to_have_count(0)
+    for tab in (page, other, empty):
+        tab.goto("about:blank")
+    for texts in (["one", "three", "four"], ["two"]):
+        expect(turns(another_tab(page, quick)).locator(".said")).to_have_text(texts)
+
+
+def test_a_conversation_that_was_put_aside_can_be_brought_back(page: Page) -> None:
+    lets_run(page)
+    back = page.get_by_role("button", name="Bring the earlier one back")
+    expect(back).to_be_hidden()
+    ask(page, {"calls": [CALL]})
+    tools = page.locator("#tools").input_value()
+    page.get_by_role("button", name="Small robot").click()
+    expect(turns(page)).to_have_count(0)
+    expect(page.locator("#log-earlier")).to_contain_text("The tools changed, so this is a new conversation.")
+    expect(page.get_by_role("status").last).to_contain_text("can be brought back")
+    ask(page, "to the robot")
+    page.reload()
+    settled(page)
+    back.click()
+    expect(turns(page)).to_have_count(2)
+    expect(page.locator("#tools")).to_have_value(tools)
+    ask(page, "and now")
+    seen = page.evaluate("() => areole.complete('next').then(({ seen }) => seen)")
+    assert [turn["is_result"] for turn in seen["replayed"]] == [False, True]
+    back.click()  # the other one is not lost by it
+    expect(turns(page).locator(".said")).to_have_text("to the robot")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator("#log-earlier")).to_contain_text("This is a new conversation.")
+    back.click()
+    expect(turns(page).locator(".said")).to_have_text("to the robot")
+    expect(back).to_be_hidden()
+
+
+def test_a_request_that_is_too_long_is_not_kept_whole(page: Page) -> None:
+    long = "full" + " " * 30 + "x" * 1_000_000
+    page.get_by_role("textbox", name="Request").fill("full")
+    page.evaluate("(text) => { document.querySelector('#request').value = text; }", long)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(turns(page).last).to_have_attribute("data-state", "failed")
+    expect(turns(page).last).to_contain_text("context_full")
+    assert page.evaluate("() => JSON.stringify(localStorage).length") < 50_000
+    page.reload()
+    settled(page)
+    expect(turns(page).locator(".said")).to_contain_text("1000034 characters; the rest was not kept")
+    expect(page.get_by_role("button", name="Ask again")).to_be_disabled()
+    ask(page, "short")
+    expect(page.get_by_role("button", name="Ask again")).to_be_enabled()
+
+
+def test_where_there_is_no_room_the_page_says_so_once(page: Page) -> None:
+    page.evaluate(
+        """() => {
+          let size = 4 << 20;
+          for (let n = 0; size > 16; n++) {
+            try { localStorage.setItem(`filler ${n}`, "x".repeat(size)); } catch { size >>= 1; }
+          }
+        }"""
+    )
+    notice = page.locator("#notices")
+    ask(page, "one")
+    expect(notice).to_contain_text("There is no room in this browser's storage for the conversation")
+    notice.get_by_role("button", name="Close").click()
+    ask(page, "two")
+    expect(notice).to_be_empty()
+    page.evaluate("() => localStorage.clear()")
+    ask(page, "three")
+    page.reload()
+    settled(page)
+    expect(turns(page)).to_have_count(3)

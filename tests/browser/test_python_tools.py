@@ -199,6 +199,27 @@ def test_python_depth_and_archives_from_the_keyboard_alone(page: Page, data_dir:
     tab_to(page, "[aria-label=Tensors]")
 
 
+def test_python_tools_run_after_a_reload(real: Headless, open_page: Opener) -> None:
+    page = open_page(real, query="#toolbox")
+    settled(page)
+    define(page, SOURCE)
+    expect(page.locator("#python-state")).to_have_text("In use: stock.")
+    page.get_by_role("textbox", name="Tools in Python").fill("raise ValueError  # typed, and not run")
+    page.reload()
+    settled(page)
+    expect(page.locator("#python-state")).to_have_text("In use: stock.")
+    expect(page.locator("#python")).to_have_value("raise ValueError  # typed, and not run")
+    ask(page, "how many apples are in stock")
+    expect(page.locator(".turn").first).to_have_attribute("data-state", "done")
+    run = page.get_by_role("button", name="Run", exact=True)
+    expect(run.or_(page.locator(".outcome"))).to_be_visible()  # by itself, if it was sure enough
+    if run.is_visible():
+        run.click()
+    expect(page.locator(".outcome").first).to_contain_text('"left":41')
+    page.get_by_role("button", name="Small robot").click()
+    expect(page.locator("#python-state")).to_be_empty()
+
+
 def test_the_page_opens_and_answers_without_a_network(real: Headless, open_page: Opener) -> None:
     page = open_page(real, service_workers="allow")
     settled(page)

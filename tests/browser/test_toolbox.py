@@ -167,6 +167,61 @@ def test_a_module_of_the_visitor_s_own_runs(quick: Headless, open_page: Opener) 
     expect(page.locator("#notices")).to_be_empty()  # that the service worker took over is no news
 
 
+def test_own_tools_run_after_a_reload_and_the_line_says_what_is_in_use(quick: Headless, open_page: Opener) -> None:
+    page = open_page(quick, query="#toolbox", service_workers="allow")
+    settled(page)
+    state = page.locator("#javascript-state")
+    source = "export default [{ name: 'two', run: () => 2 }, { name: 'by_hand' }];"
+    page.get_by_role("textbox", name="Tools in JavaScript").fill(source)
+    page.get_by_role("button", name="Use it").click()
+    expect(state).to_have_text("In use: two.")
+    page.get_by_role("textbox", name="Tools in JavaScript").fill("export default [] // not used yet")
+    page.get_by_role("textbox", name="Tool declarations").press_sequentially(" ")  # the list is still theirs
+    for _ in range(2):
+        request(page, [{"name": "two", "arguments": {}}])
+        expect(page.locator(".outcome").last).to_have_text("2")
+        page.reload()
+        settled(page)
+        expect(state).to_have_text("In use: two.")
+    # Other tools: the functions are no longer bound, also where a name is the same.
+    page.get_by_role("button", name="Small robot").click()
+    expect(state).to_be_empty()
+    page.get_by_role("link", name="Tools", exact=True).click()
+    page.get_by_role("textbox", name="Import a list of tools").fill('[{"name": "two"}]')
+    page.get_by_role("button", name="Use these tools").click()
+    expect(state).to_be_empty()
+    request(page, [{"name": "two", "arguments": {}}])
+    expect(page.locator(".turn").last.locator(".give")).to_be_visible()
+    # With the conversation that was about them they come back.
+    page.get_by_role("button", name="Small robot").click()
+    page.get_by_role("button", name="Bring the earlier one back").click()
+    expect(state).to_be_empty()
+
+
+def test_faults_of_own_modules_are_told_in_words(quick: Headless, open_page: Opener) -> None:
+    page = open_page(quick, query="#toolbox", service_workers="allow")
+    settled(page)
+    for bad, words in (
+        ("let x = 1;", "no default export"),
+        ("export default []", "is empty"),
+        ("export default [null]", "Tool 1 is not an object"),
+        ("export default [{ name: 'a' }, [1]]", "Tool 2 is not an object"),
+        ("export default [{ description: 'x' }]", "Tool 1 has no name"),
+        ("export default [{ name: 'a' }, { name: 'a' }]", "Two tools have the name a"),
+        ("export default [{ name: 'a', run: 7 }]", "a: run is no function, but a number"),
+        ("export default [{ name: 'a', parameters: { maximum: 1n } }]", "a cannot be written as JSON"),
+    ):
+        page.get_by_role("textbox", name="Tools in JavaScript").fill(bad)
+        page.get_by_role("button", name="Use it").click()
+        expect(page.locator("#javascript-error")).to_contain_text(words)
+        expect(page.locator("#javascript-error .code")).to_have_text("tools_shape")
+    page.get_by_role("textbox", name="Tools in JavaScript").fill(
+        "\ufeffexport default [{ type: 'function', function: { name: 'wrapped' }, run: () => 3 }];"
+    )
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator("#javascript-state")).to_have_text("In use: wrapped.")
+
+
 def test_without_a_service_worker_own_modules_are_refused_in_words(page: Page) -> None:
     page.evaluate("() => Object.defineProperty(navigator, 'serviceWorker', { value: undefined })")
     page.get_by_role("button", name="Use it").click()

@@ -1,9 +1,9 @@
 /**
  * The page as an app: the service worker that lets it open without a network, the notice of a new build, installing, what
- * is kept in this browser, and how to be rid of it. Owns the view "This device" and the notices at the top.
+ * is kept in this browser, and how to be rid of it. Owns the view "This device".
  */
 
-import { announce, button, byId, element, megabytes, showRows } from "./ui.js";
+import { announce, button, byId, megabytes, notice, showRows } from "./ui.js";
 import { keeps } from "../kept.js";
 import { keptIn, removeEverything, unregister } from "./saved.js";
 import { onView } from "./views.js";
@@ -28,7 +28,6 @@ const ADVICE = {
     "visit. Free some space to change that.",
 };
 
-const notices = byId("notices");
 const facts = byId("device-facts");
 const install = /** @type {HTMLButtonElement} */ (byId("install"));
 const persist = /** @type {HTMLButtonElement} */ (byId("persist"));
@@ -38,20 +37,6 @@ const result = byId("device-result");
 
 let weights = "not loaded yet";
 let offline = "not ready for use without a network yet";
-
-/**
- * A line at the top with what can be done about it; one of each kind.
- * @param {string} kind
- * @param {string} text
- * @param {HTMLElement[]} [actions]
- */
-function notice(kind, text, actions = []) {
-  const close = button("Close", () => line.remove(), "quiet");
-  const line = element("div", "notice", [element("p", "", text), element("div", "actions", [...actions, close])]);
-  line.dataset.kind = kind;
-  notices.querySelector(`[data-kind="${kind}"]`)?.remove();
-  notices.append(line);
-}
 
 async function showDevice() {
   const estimate = await navigator.storage?.estimate?.().catch(() => null);

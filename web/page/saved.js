@@ -28,16 +28,56 @@ export function recall(name, otherwise = null) {
   }
 }
 
-/** Whether it will be there at the next visit. @param {string} name @param {unknown} value */
+/** @typedef {"kept" | "full" | "off"} Remembered whether it will be there at the next visit; full: there is no room for it */
+
+/** @param {string} name @param {unknown} value @returns {Remembered} */
 export function remember(name, value) {
   const text = JSON.stringify(value);
   memory.set(name, text);
-  if (!keeps()) return false;
+  if (!keeps()) return "off";
   try {
     localStorage.setItem(prefix + name, text);
-    return true;
+    return "kept";
+  } catch (error) {
+    return error instanceof DOMException && error.name === "QuotaExceededError" ? "full" : "off";
+  }
+}
+
+/** Names that something is kept under. @param {string} start what they begin with */
+export function rememberedNames(start) {
+  try {
+    return Object.keys(localStorage).flatMap((key) => (key.startsWith(prefix + start) ? [key.slice(prefix.length)] : []));
   } catch {
-    return false;
+    return [];
+  }
+}
+
+/** What only this tab remembers, over a reload. */
+export const inTab = {
+  /** @param {string} name @returns {string | null} */
+  recall(name) {
+    try {
+      return sessionStorage.getItem(prefix + name);
+    } catch {
+      return null;
+    }
+  },
+  /** @param {string} name @param {string} text */
+  remember(name, text) {
+    try {
+      if (keeps()) sessionStorage.setItem(prefix + name, text);
+    } catch {
+      // then it is not remembered
+    }
+  },
+};
+
+/** @param {"localStorage" | "sessionStorage"} kind */
+function wipe(kind) {
+  try {
+    for (const key of Object.keys(window[kind])) if (key.startsWith(prefix)) window[kind].removeItem(key);
+  } catch {
+    // Nothing can be kept here, so nothing was.
   }
 }
 
@@ -45,6 +85,7 @@ export function remember(name, value) {
 function forget() {
   keepNothing();
   memory.clear();
+  wipe("sessionStorage");
   dispatchEvent(new Event("areole-removed"));
 }
 
@@ -52,11 +93,7 @@ function forget() {
 export async function removeEverything() {
   forget();
   tabs.postMessage("removed");
-  try {
-    for (const key of Object.keys(localStorage)) if (key.startsWith(prefix)) localStorage.removeItem(key);
-  } catch {
-    // Nothing can be kept here, so nothing was.
-  }
+  wipe("localStorage");
   const registration = await navigator.serviceWorker?.getRegistration(site);
   if (registration) await unregister(registration);
   if (!globalThis.caches) return;

@@ -1,11 +1,13 @@
 /**
  * The tools that are in use, as the page's one piece of shared state: their text, the facts beside them, the rules for the
- * answer, and what can run. Owns the events `tools` (other tools or facts: another conversation), `rules` and `runnable`.
+ * answer, and what can run. Owns the events `tools` (other tools or facts: another conversation; its detail is what was
+ * declared before), `origin`, `rules` and `runnable`.
  */
 
 /**
  * @typedef {{run: (args: any, context: {signal?: AbortSignal}) => unknown, kind: "demo" | "javascript" | "python"}} Runnable
- * @typedef {{text: string, system: string, contract: import("../client.js").Contract, depth?: number}} Declared
+ * @typedef {{kind: "javascript" | "python", source: string, names: string[]}} Origin a source, and the names of its functions
+ * @typedef {{text: string, system: string, contract: import("../client.js").Contract, depth?: number, origin?: Origin | null}} Declared
  */
 
 class Toolset extends EventTarget {
@@ -15,19 +17,24 @@ class Toolset extends EventTarget {
   contract = "areole";
   /** Blocks of the model that run; all if not set. @type {number | undefined} */
   depth = undefined;
+  /** The visitor's own source that the tools came from; null where they came from elsewhere. @type {Origin | null | undefined} */
+  origin = null;
   /** What a call's name runs; a tool that is declared and not here has its result typed by hand. @type {Map<string, Runnable>} */
   runnable = new Map();
 
   /** @returns {Declared} */
   get declared() {
-    return { text: this.text, system: this.system, contract: this.contract, depth: this.depth };
+    const { text, system, contract, depth, origin } = this;
+    return { text, system, contract, depth, origin };
   }
 
   /** @param {Partial<Declared>} change */
   set(change) {
-    const { text, system, contract, depth } = this;
+    const before = this.declared;
+    const { text, system, contract, depth, origin } = before;
     Object.assign(this, change);
-    if (text !== this.text || system !== this.system) this.dispatchEvent(new Event("tools"));
+    if (origin !== this.origin) this.dispatchEvent(new Event("origin"));
+    if (text !== this.text || system !== this.system) this.dispatchEvent(new CustomEvent("tools", { detail: before }));
     if (contract !== this.contract || depth !== this.depth) this.dispatchEvent(new Event("rules"));
   }
 

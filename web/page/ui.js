@@ -66,6 +66,22 @@ export function showError(place, error) {
 }
 
 /**
+ * A line at the top with what can be done about it; one of each kind.
+ * @param {string} kind
+ * @param {string | null} text null: it does not hold any more
+ * @param {HTMLElement[]} [actions]
+ */
+export function notice(kind, text, actions = []) {
+  const notices = byId("notices");
+  notices.querySelector(`[data-kind="${kind}"]`)?.remove();
+  if (text === null) return;
+  const close = button("Close", () => line.remove(), "quiet");
+  const line = element("div", "notice", [element("p", "", text), element("div", "actions", [...actions, close])]);
+  line.dataset.kind = kind;
+  notices.append(line);
+}
+
+/**
  * Terms and what is said of them.
  * @param {HTMLElement} list a dl
  * @param {[string, string | (Node | string)[]][]} rows

@@ -13,7 +13,8 @@ import { TurnView, summary } from "./turn.js";
 import { Written, pretty, write } from "./written.js";
 import { toolset } from "../toolset.js";
 import { trace } from "../trace.js";
-import { announce, button, byId, onSendKeys, saveFile, showError } from "../ui.js";
+import { edit } from "../toolbox/editor.js";
+import { announce, button, byId, notice, onSendKeys, saveFile, showError } from "../ui.js";
 import { goTo } from "../views.js";
 
 /** @typedef {import("./conversation.js").Turn} Turn */
@@ -22,6 +23,10 @@ import { goTo } from "../views.js";
 const MAX_ROUNDS = 8;
 /** From this request on a conversation that was meant as several is worth a word. */
 const LONG = 5;
+
+const NO_ROOM =
+  "There is no room in this browser's storage for the conversation, so it lasts as long as this tab. Export saves it in a " +
+  "file; a new conversation takes less room.";
 
 const log = byId("log");
 const empty = byId("log-empty");
@@ -34,11 +39,19 @@ const again = /** @type {HTMLButtonElement} */ (byId("retry"));
 const fresh = /** @type {HTMLButtonElement} */ (byId("new-conversation"));
 const exported = /** @type {HTMLButtonElement} */ (byId("export"));
 const long = byId("log-long");
+const aside = byId("log-earlier");
+const bringBack = /** @type {HTMLButtonElement} */ (byId("bring-back"));
 
 /** @param {import("../../client.js").AreoleClient} client */
 export function startAssistant(client) {
   const trust = new Trust();
-  const conversation = new Conversation(client);
+  /** Whether the visitor knows that there is no room. */
+  let full = false;
+  const conversation = new Conversation(client, (how) => {
+    if (full === (how === "full")) return;
+    full = !full;
+    notice("conversation", full ? NO_ROOM : null);
+  });
   /** @type {Map<Turn, TurnView>} */
   const views = new Map();
   /** @type {AbortController | null} */
@@ -88,11 +101,15 @@ export function startAssistant(client) {
   }
 
   function showState() {
-    const { turns } = conversation;
+    const { turns, earlier } = conversation;
     empty.hidden = turns.length > 0;
+    aside.hidden = !earlier;
+    const same = earlier?.declared.text === toolset.text && earlier.declared.system === toolset.system;
+    byId("log-earlier-text").textContent = same ? "This is a new conversation." : "The tools changed, so this is a new conversation.";
     const busy = asking !== null || acting !== null;
     if (busy && (document.activeElement === again || document.activeElement === fresh)) stopButton.focus();
     for (const one of [again, fresh, exported]) one.disabled = turns.length === 0 || busy;
+    again.disabled ||= !conversation.canAskAgain;
     long.hidden = turns.filter(({ isResult }) => !isResult).length < LONG;
   }
 
@@ -282,9 +299,23 @@ export function startAssistant(client) {
   });
 
   fresh.addEventListener("click", () => {
-    conversation.clear();
+    conversation.begin();
     showAll();
     announce("A new conversation.");
+    request.focus();
+  });
+
+  bringBack.addEventListener("click", () => {
+    const { earlier } = conversation;
+    if (!earlier) return;
+    (asking ?? acting)?.abort();
+    conversation.earlier = null;
+    conversation.begin();
+    const { text, system, origin } = earlier.declared;
+    edit(text, system, origin);
+    conversation.go(earlier.turns);
+    showAll();
+    announce("The earlier conversation is back.");
     request.focus();
   });
 
@@ -301,13 +332,17 @@ export function startAssistant(client) {
   stopButton.addEventListener("click", () => (asking ?? acting)?.abort());
   onSendKeys(request, submit);
 
-  const forget = () => {
+  toolset.addEventListener("tools", (event) => {
+    (asking ?? acting)?.abort();
+    if (conversation.turns.length) announce("The tools changed, so this is a new conversation. The earlier one can be brought back.");
+    conversation.begin(/** @type {CustomEvent} */ (event).detail);
+    showAll();
+  });
+  addEventListener("areole-removed", () => {
     (asking ?? acting)?.abort();
     conversation.clear();
     showAll();
-  };
-  toolset.addEventListener("tools", forget);
-  addEventListener("areole-removed", forget);
+  });
   const refresh = () => {
     for (const view of views.values()) view.show();
   };
@@ -319,10 +354,10 @@ export function startAssistant(client) {
   byId("copy-close").append(copied);
 
   return {
+    open: () => conversation.open(),
     /** Shows the conversation that was kept, if the tools that are in use now are its own. @param {Turn[]} turns */
     restore(turns) {
-      conversation.turns = turns;
-      conversation.save();
+      conversation.go(turns);
       showAll();
     },
   };

@@ -1,10 +1,13 @@
 /**
  * A conversation as data: its turns, what of it is kept, and how it is put back into the worker. Owns the order of things:
- * the worker has exactly the turns before the one that is asked, whatever else was asked of it meanwhile.
+ * the worker has exactly the turns before the one that is asked, whatever else was asked of it meanwhile. A new one puts the
+ * one before aside, with its tools, and that one can be brought back. Where it is kept is no other open tab's place:
+ * places.js.
  */
 
 import { unlessAborted } from "../../running.js";
 import { recall, remember } from "../saved.js";
+import { takePlace } from "./places.js";
 import { toolset } from "../toolset.js";
 
 /**
@@ -17,11 +20,27 @@ import { toolset } from "../toolset.js";
  * @property {(Outcome | null)[]} outcomes what came of each call; null: nothing yet
  *
  * @typedef {{told: unknown, error?: string, declined?: boolean}} Outcome told: what the model is told, made of JSON
+ * @typedef {import("../toolset.js").Declared} Declared
+ * @typedef {{declared: Declared, turns: Turn[]}} Whole a conversation with the tools it is about
  */
 
-const SAVED = "conversation";
 /** Turns that are kept; older ones go, for storage is small and the context is, too. */
 const LIMIT = 200;
+/** Characters that are kept of a request that was refused for its length: it may have millions. */
+const REFUSED_LIMIT = 10_000;
+
+/** Whether a request was refused for its length, and more of it than is kept. @param {Turn} turn */
+const isTooLong = ({ said, error }) => error?.code === "context_full" && said.length > REFUSED_LIMIT;
+
+/** A turn as it is kept: what is being answered is kept as stopped, which is what a reload makes of it. @param {Turn} turn */
+function kept(turn) {
+  if (turn.state === "working") return { ...turn, state: "stopped" };
+  if (!isTooLong(turn)) return turn;
+  return { ...turn, said: `${turn.said.slice(0, REFUSED_LIMIT)} … (${turn.said.length} characters; the rest was not kept)` };
+}
+
+/** @param {any} value @returns {value is Whole} */
+const isWhole = (value) => Array.isArray(value?.turns) && typeof value.declared?.text === "string";
 
 /** @param {Turn} turn @returns {import("../../client.js").Past} */
 function past(turn) {
@@ -39,19 +58,33 @@ function past(turn) {
 export class Conversation {
   /** @type {Turn[]} */
   turns = [];
+  /** The one before, if it was put aside. @type {Whole | null} */
+  earlier = null;
   #client;
+  #onKept;
+  /** The name it is kept under; null until that is known. @type {string | null} */
+  #place = null;
+  /** When something was last said in it; 0 in a tab that was only opened. */
+  #at = 0;
   /** The worker's epoch when it had all of `turns`. */
   #synced = -1;
 
-  /** @param {import("../../client.js").AreoleClient} client */
-  constructor(client) {
+  /**
+   * @param {import("../../client.js").AreoleClient} client
+   * @param {(how: import("../saved.js").Remembered) => void} onKept told after each time it was kept, or was not
+   */
+  constructor(client, onKept) {
     this.#client = client;
+    this.#onKept = onKept;
   }
 
-  /** What was kept at an earlier visit. @returns {{declared: import("../toolset.js").Declared, turns: Turn[]} | null} */
-  static saved() {
-    const saved = recall(SAVED);
-    return Array.isArray(saved?.turns) && typeof saved.declared?.text === "string" ? saved : null;
+  /** What was kept at an earlier visit, and is this tab's now. @returns {Promise<Whole | null>} */
+  async open() {
+    this.#place = await takePlace();
+    const saved = recall(this.#place);
+    if (isWhole(saved?.earlier)) this.earlier = saved.earlier;
+    this.#at = Number(saved?.at ?? 0);
+    return isWhole(saved) ? saved : null;
   }
 
   /** The worker must be told anew: the rules are others. */
@@ -59,16 +92,39 @@ export class Conversation {
     this.#synced = -1;
   }
 
-  /** Keeps it; what is being answered is kept as stopped, which is what a reload makes of it. */
   save() {
-    const turns = this.turns.slice(-LIMIT).map((turn) => (turn.state === "working" ? { ...turn, state: "stopped" } : turn));
-    return remember(SAVED, { declared: toolset.declared, turns });
+    if (this.#place === null) return;
+    const short = (/** @type {Whole} */ { declared, turns }) => ({ declared, turns: turns.slice(-LIMIT).map(kept) });
+    const earlier = this.earlier && short(this.earlier);
+    if (this.turns.length) this.#at = Date.now();
+    const how = remember(this.#place, { ...short({ declared: toolset.declared, turns: this.turns }), earlier, at: this.#at });
+    // A request that is too long may be too long to be kept, too; once it is refused, most of it goes.
+    if (!this.turns.some(({ state }) => state === "working")) this.#onKept(how);
   }
 
-  clear() {
-    this.turns = [];
+  /** A new one; what there was is put aside. @param {Declared} [declared] what that was about */
+  begin(declared = toolset.declared) {
+    if (this.turns.length) this.earlier = { declared, turns: this.turns };
+    this.go([]);
+  }
+
+  /** Goes on after these turns. @param {Turn[]} turns */
+  go(turns) {
+    this.turns = turns;
     this.#synced = -1;
     this.save();
+  }
+
+  /** Forgets all of it. */
+  clear() {
+    this.earlier = null;
+    this.go([]);
+  }
+
+  /** Whether the last request can be asked again: all of it is there. */
+  get canAskAgain() {
+    const last = this.turns.findLast(({ isResult }) => !isResult);
+    return last !== undefined && !isTooLong(last);
   }
 
   /** Takes back the last request with all that followed from it. @returns {string} its text */

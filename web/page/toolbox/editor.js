@@ -45,11 +45,17 @@ export function goToFault() {
   if (fault) tools.setSelectionRange(fault.offset, fault.offset + 1);
 }
 
-/** @param {unknown[] | string} list @param {string} [facts] */
-export function edit(list, facts = "") {
+/**
+ * Other tools than before.
+ * @param {unknown[] | string} list
+ * @param {string} [facts]
+ * @param {import("../toolset.js").Origin | null} [origin]
+ */
+export function edit(list, facts = "", origin = null) {
+  clearTimeout(typing);
   tools.value = typeof list === "string" ? list : layOut(list);
   system.value = facts;
-  take();
+  toolset.set({ text: tools.value, system: facts, origin });
 }
 
 /** @param {string | null} asked the contract that the address names */

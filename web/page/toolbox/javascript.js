@@ -4,13 +4,11 @@
  * own/tools.js of this site, and imported from there. Owns the editor; refuses to work without the service worker.
  */
 
+import { AreoleError } from "../../errors.js";
 import { openCache } from "../../kept.js";
-import { recall, remember } from "../saved.js";
-import { toolset } from "../toolset.js";
 import { announce, byId, showError } from "../ui.js";
-import { edit } from "./editor.js";
+import { startWritten } from "./written.js";
 
-const SAVED = "javascript";
 const EXAMPLE = `export default [
   {
     name: "set_title",
@@ -40,34 +38,59 @@ async function controlled() {
   await taken;
 }
 
-async function define() {
-  showError(fault, null);
-  try {
-    const open = () => openCache(document.baseURI, "own");
-    await open(); // where nothing may be kept, no service worker is waited for
-    await controlled();
-    const address = new URL("own/tools.js", document.baseURI).href;
-    await (await open()).put(address, new Response(source.value, { headers: { "Content-Type": "text/javascript" } }));
-    const { default: list } = await import(`${address}?${crypto.randomUUID()}`); // a module is imported once an address
-    if (!Array.isArray(list) || !list.length) throw new Error("The module's default export is no list of tools.");
-    /** @type {Record<string, any>} */
-    const functions = {};
-    const declarations = list.map(({ run, ...declaration }) => {
-      if (typeof declaration.name !== "string") throw new Error("A tool has no name.");
-      if (typeof run === "function") functions[declaration.name] = run;
-      return declaration;
-    });
-    toolset.setRunnable("javascript", functions);
-    edit(declarations);
-    announce(`${list.length} JavaScript tools are in use.`);
-    byId("javascript-state").textContent = `In use: ${declarations.map(({ name }) => name).join(", ")}.`;
-  } catch (error) {
-    showError(fault, error instanceof Error ? `${error.name}: ${error.message}` : String(error));
-  }
+/**
+ * The module's tools, their functions apart.
+ * @param {unknown} list its default export
+ * @returns {import("./written.js").Defined}
+ */
+function readList(list) {
+  const bad = (/** @type {string} */ message) => new AreoleError("tools_shape", message);
+  if (list === undefined) throw bad("The module has no default export; write: export default [ … ].");
+  if (!Array.isArray(list)) throw bad(`The module's default export is no list of tools, but ${list === null ? "null" : `a ${typeof list}`}.`);
+  if (!list.length) throw bad("The module's list of tools is empty.");
+  /** @type {Map<string, import("../toolset.js").Runnable["run"]>} */
+  const functions = new Map();
+  const names = new Set();
+  const declarations = list.map((entry, index) => {
+    if (typeof entry !== "object" || entry === null || Array.isArray(entry)) {
+      throw bad(`Tool ${index + 1} is not an object: write { name, description, parameters, run }.`);
+    }
+    const { run, ...declaration } = entry;
+    const { name } = declaration.function ?? declaration;
+    if (typeof name !== "string" || !name.trim()) throw bad(`Tool ${index + 1} has no name: add name: "what_it_does".`);
+    if (names.has(name)) throw bad(`Two tools have the name ${name}.`);
+    names.add(name);
+    if (run !== undefined && typeof run !== "function") throw bad(`${name}: run is no function, but a ${typeof run}.`);
+    if (run) functions.set(name, run);
+    try {
+      return JSON.parse(JSON.stringify(declaration));
+    } catch (error) {
+      throw bad(`${name} cannot be written as JSON: ${error instanceof Error ? error.message : error}`);
+    }
+  });
+  return { declarations, functions: Object.fromEntries(functions) };
+}
+
+/** @param {string} text */
+async function define(text) {
+  const open = () => openCache(document.baseURI, "own");
+  await open(); // where nothing may be kept, no service worker is waited for
+  await controlled();
+  const address = new URL("own/tools.js", document.baseURI).href;
+  await (await open()).put(address, new Response(text, { headers: { "Content-Type": "text/javascript" } }));
+  return readList((await import(`${address}?${crypto.randomUUID()}`)).default); // a module is imported once an address
 }
 
 export function startJavaScript() {
-  source.value = recall(SAVED, EXAMPLE);
-  source.addEventListener("input", () => remember(SAVED, source.value));
-  byId("javascript-run").addEventListener("click", define);
+  const use = startWritten("javascript", { field: source, state: byId("javascript-state"), example: EXAMPLE, define });
+  byId("javascript-run").addEventListener("click", async () => {
+    showError(fault, null);
+    try {
+      const tools = await use();
+      announce(`${tools.length} JavaScript tools are in use.`);
+    } catch (error) {
+      const own = error instanceof AreoleError || !(error instanceof Error);
+      showError(fault, own ? AreoleError.wrap(error) : `${error.name}: ${error.message}`);
+    }
+  });
 }

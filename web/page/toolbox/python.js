@@ -4,12 +4,9 @@
  */
 
 import { AreoleError } from "../../errors.js";
-import { recall, remember } from "../saved.js";
-import { toolset } from "../toolset.js";
 import { announce, byId, showError } from "../ui.js";
-import { edit } from "./editor.js";
+import { startWritten } from "./written.js";
 
-const SAVED = "python";
 const EXAMPLE = `from typing import Literal
 
 shopping: dict[str, int] = {}
@@ -33,6 +30,15 @@ def sort_list(order: Literal["name", "quantity"]) -> list:
     return sorted(shopping.items(), key=key)
 `;
 
+/** A fault of the visitor's own source. */
+class SourceError extends Error {
+  /** @param {{message: string, line: number | null, trace: string}} fault */
+  constructor(fault) {
+    super(told(fault));
+    this.line = fault.line;
+  }
+}
+
 const source = /** @type {HTMLTextAreaElement} */ (byId("python"));
 const run = /** @type {HTMLButtonElement} */ (byId("python-run"));
 const stop = /** @type {HTMLButtonElement} */ (byId("python-stop"));
@@ -52,8 +58,6 @@ const told = ({ message, line }) => (line === null ? message : `Line ${line}: ${
 
 /** @param {import("../../client.js").AreoleClient} client */
 export function startPython(client) {
-  source.value = recall(SAVED, EXAMPLE);
-  source.addEventListener("input", () => remember(SAVED, source.value));
   let busy = 0;
 
   /** @template T @param {() => Promise<T>} work @returns {Promise<T>} */
@@ -81,26 +85,31 @@ export function startPython(client) {
       return value;
     });
 
-  async function define() {
+  /** @param {string} text */
+  async function define(text) {
+    const { tools, output: printed, error } = await guarded(() => client.define(text));
+    print(printed);
+    if (error) {
+      print(`${error.trace}\n`);
+      throw new SourceError(error);
+    }
+    const declarations = tools ?? [];
+    return { declarations, functions: Object.fromEntries(declarations.map((/** @type {any} */ { name }) => [name, caller(name)])) };
+  }
+
+  const use = startWritten("python", { field: source, state: byId("python-state"), example: EXAMPLE, define });
+
+  async function runAndUse() {
     showError(fault, null);
     output.textContent = "";
     run.setAttribute("aria-disabled", "true");
     try {
-      const { tools, output: printed, error } = await guarded(() => client.define(source.value));
-      print(printed);
-      if (error || !tools) {
-        if (error) print(`${error.trace}\n`);
-        showError(fault, error ? told(error) : "No tools.");
-        goToLine(error?.line ?? null);
-        return;
-      }
-      const functions = Object.fromEntries(tools.map((/** @type {any} */ { name }) => [name, caller(name)]));
-      toolset.setRunnable("python", functions);
-      edit(tools);
+      const tools = await use();
       announce(`${tools.length} Python tools are in use.`);
-      byId("python-state").textContent = `In use: ${Object.keys(functions).join(", ")}.`;
     } catch (thrown) {
-      showError(fault, AreoleError.wrap(thrown));
+      const own = thrown instanceof SourceError;
+      showError(fault, own ? thrown.message : AreoleError.wrap(thrown));
+      if (own) goToLine(thrown.line);
     } finally {
       run.setAttribute("aria-disabled", "false");
     }
@@ -116,7 +125,7 @@ export function startPython(client) {
   }
 
   run.addEventListener("click", () => {
-    if (run.getAttribute("aria-disabled") !== "true") define();
+    if (run.getAttribute("aria-disabled") !== "true") runAndUse();
   });
   stop.addEventListener("click", () => {
     client.restart();
