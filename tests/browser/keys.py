@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page
+import time
+from typing import Any
+
+from playwright.sync_api import FileChooser, Page
 
 FOCUSED = """() => {
   const at = document.activeElement;
@@ -49,3 +52,25 @@ def view(page: Page, name: str) -> None:
     tab_to(page, f'#views a[href="#{name}"]')
     page.keyboard.press("Enter")
     page.wait_for_function("(name) => !document.getElementById(name).hidden", arg=name)
+
+
+class Choosers:
+    """The file choosers that a page opens; to be made well before the first of them.
+
+    Playwright's `expect_file_chooser` switches the interception on in the same breath as the key is pressed, and does
+    not wait for it: on a busy machine the key overtakes it, and the chooser opens where nobody sees it.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.opened: list[FileChooser] = []
+        page.on("filechooser", lambda chooser: self.opened.append(chooser))
+
+    def choose(self, key: str, file: Any) -> None:
+        """Presses the key on the field that has the focus, and gives its chooser the file."""
+        self.page.keyboard.press(key)
+        deadline = time.monotonic() + 60
+        while not self.opened:
+            assert time.monotonic() < deadline, f"{key} opens no file chooser"
+            self.page.wait_for_timeout(20)
+        self.opened.pop().set_files(file)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from keys import focused, tab_to, type_over, view
+from keys import Choosers, focused, tab_to, type_over, view
 from pages import Opener, settled
 from playwright.sync_api import Page, expect
 
@@ -21,6 +21,11 @@ def page(quick: Headless, open_page: Opener) -> Iterator[Page]:
     page = open_page(quick, service_workers="allow")
     settled(page)
     yield page
+
+
+@pytest.fixture
+def choosers(page: Page) -> Choosers:
+    return Choosers(page)
 
 
 def ask(page: Page, text: str | dict[str, Any]) -> None:
@@ -139,7 +144,7 @@ def test_calls_are_confirmed_and_thresholds_are_moved(page: Page) -> None:
         page.keyboard.press("Enter")
 
 
-def test_tools_are_designed(page: Page) -> None:
+def test_tools_are_designed(page: Page, choosers: Choosers) -> None:
     view(page, "toolbox")
     tab_to(page, "#domains button")
     page.keyboard.press("Enter")
@@ -162,10 +167,8 @@ def test_tools_are_designed(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#import-notes")).to_contain_text("1 tool in use")
     tab_to(page, "#import-file")
-    with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Enter")
     file = {"name": "tools.json", "mimeType": "application/json", "buffer": b'[{"name": "from_file"}]'}
-    chooser.value.set_files(file)  # type: ignore[arg-type]
+    choosers.choose("Enter", file)
     expect(page.locator("#tools")).to_have_value('[{"name": "from_file"}]')
     tab_to(page, "#javascript")
     type_over(page, "export default [{ name: 'two', run: () => 2 }];")
@@ -177,7 +180,7 @@ def test_tools_are_designed(page: Page) -> None:
     expect(page.locator(".outcome").first).to_have_text("2")
 
 
-def test_an_answer_is_looked_into_and_cases_are_run(page: Page) -> None:
+def test_an_answer_is_looked_into_and_cases_are_run(page: Page, choosers: Choosers) -> None:
     ask(page, "hello")
     last(page, "done")
     tab_to(page, ".turn:last-child .actions.small button:last-child", "Shift+Tab")
@@ -193,11 +196,9 @@ def test_an_answer_is_looked_into_and_cases_are_run(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#prefix-text")).to_contain_text("set_lights")
     tab_to(page, "#cases-file")
-    with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Enter")
     entries = [{"id": "two", "tools": [], "cases": [{"text": "none", "want": []}, {"text": "slow"}]}]
     file = {"name": "cases.json", "mimeType": "application/json", "buffer": json.dumps(entries).encode()}
-    chooser.value.set_files(file)  # type: ignore[arg-type]
+    choosers.choose("Enter", file)
     expect(page.locator("#cases-state")).to_contain_text("2 of 2")
     assert focused(page) == "cases-stop"
     page.keyboard.press("Enter")

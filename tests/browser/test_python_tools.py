@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from keys import focused, tab_to, type_over, view
+from keys import Choosers, focused, tab_to, type_over, view
 from pages import Opener, settled
 from playwright.sync_api import Page, expect
 
@@ -167,6 +167,7 @@ def test_a_shallower_model_answers_too(page: Page) -> None:
 
 
 def test_python_depth_and_archives_from_the_keyboard_alone(page: Page, data_dir: Path) -> None:
+    choosers = Choosers(page)
     tab_to(page, "#python")
     type_over(page, SOURCE)
     tab_to(page, "#python-run")
@@ -192,9 +193,7 @@ def test_python_depth_and_archives_from_the_keyboard_alone(page: Page, data_dir:
     page.keyboard.press("End")
     expect(page.locator("#depth-shown")).to_have_text("all 20")
     tab_to(page, "#archive-file")
-    with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Space")
-    chooser.value.set_files(data_dir / "needle3_tiny.cact")
+    choosers.choose("Space", data_dir / "needle3_tiny.cact")
     expect(page.locator("#archive-facts")).to_contain_text("needle3_tiny.cact")
     tab_to(page, "[aria-label=Tensors]")
 
