@@ -15,6 +15,7 @@ import { startJavaScript } from "./page/toolbox/javascript.js";
 import { choose, showPresets, startPresets } from "./page/toolbox/presets.js";
 import { startPython } from "./page/toolbox/python.js";
 import { startReport } from "./page/toolbox/report.js";
+import { startTheme } from "./page/theme.js";
 import { toolset } from "./page/toolset.js";
 import { byId, element } from "./page/ui.js";
 import { goTo, showView } from "./page/views.js";
@@ -34,6 +35,7 @@ const client = new AreoleClient({
 /** The same client for scripts, the console and the tests. */
 /** @type {any} */ (window).areole = client;
 
+startTheme();
 const loading = showLoading(client);
 startOffline(client);
 startEditor(query.get("contract"));

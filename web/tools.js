@@ -3,12 +3,17 @@
  * lacks. Refuses nothing that areole accepts: an entry may be bare or wrapped as {"type": "function", "function": {...}}.
  */
 
+import { AreoleError } from "./errors.js";
+
 /**
  * @typedef {{message: string, offset: number, line: number, column: number}} Fault line and column from 1, in characters
  * @typedef {{name: string, description?: unknown, parameters?: unknown}} Tool
  */
 
 const MAX_DEPTH = 256;
+
+/** Without the mark that some editors put before a text: JSON has none. @param {string} text */
+export const withoutMark = (text) => text.replace(/^\ufeff/, "");
 
 /** A fault with its place in the text, in characters from 0. */
 class Misfit extends Error {
@@ -30,10 +35,30 @@ export function readTools(text) {
     return { tools: value.map((entry, i) => readTool(entry, i + 1, starts[i])), fault: null };
   } catch (error) {
     if (!(error instanceof Misfit)) throw error;
-    const before = text.slice(0, error.offset).split("\n");
-    const place = { offset: error.offset, line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
-    return { tools: null, fault: { message: error.message, ...place } };
+    return { tools: null, fault: faultIn(text, error) };
   }
+}
+
+/**
+ * Any JSON text; throws `tools_json` with the place where it is wrong.
+ * @param {string} given
+ * @returns {unknown}
+ */
+export function readJSON(given) {
+  const text = withoutMark(given);
+  try {
+    return parse(text).value;
+  } catch (error) {
+    if (!(error instanceof Misfit)) throw error;
+    const { line, column, message } = faultIn(text, error);
+    throw new AreoleError("tools_json", `That is not JSON: line ${line}, column ${column}: ${message}`, { line, column });
+  }
+}
+
+/** @param {string} text @param {Misfit} misfit @returns {Fault} */
+function faultIn(text, { message, offset }) {
+  const before = text.slice(0, offset).split("\n");
+  return { message, offset, line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
 }
 
 /**

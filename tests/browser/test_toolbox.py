@@ -83,14 +83,48 @@ def test_lists_of_others_are_imported(page: Page) -> None:
     use.click()
     expect(page.locator("#import-notes li").last).to_have_text("“web_search” is no function, so it is left out.")
     assert declared(page) == [{"name": "a", "parameters": {"type": "object"}}, {"name": "b", "description": "flat"}]
-    for bad, words in (("{", "not JSON"), ('{"x": 1}', "No list of tools"), ("[{}]", "has a name")):
+    for bad, code, words in (
+        ("{", "tools_json", "That is not JSON: line 1, column 2: Expected a name in double quotes; the text ends."),
+        ("null", "tools_shape", "No list of tools"),
+        ('{"x": 1}', "tools_shape", "No list of tools"),
+        ("[]", "tools_shape", "The list of tools is empty."),
+        ("[{}]", "tools_shape", "has a name"),
+        ("[null, 7]", "tools_shape", "Entry 1 is no function, so it is left out. Entry 2 is no function"),
+    ):
         box.fill(bad)
         use.click()
         expect(page.locator("#import-error")).to_contain_text(words)
-    file = {"name": "tools.json", "mimeType": "application/json", "buffer": b'[{"name": "from_file"}]'}
-    page.locator("#import-file").set_input_files(file)  # type: ignore[arg-type]
+        expect(page.locator("#import-error .code")).to_have_text(code)
+    box.evaluate('(box) => { box.value = \'\\ufeff[{"name": "pasted"}]\'; }')
+    use.click()
     expect(page.locator("#import-error")).to_be_empty()
-    assert declared(page) == [{"name": "from_file"}]
+    assert declared(page) == [{"name": "pasted"}]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "latin-1"])
+def test_a_file_of_tools_is_read_in_any_usual_encoding(page: Page, encoding: str) -> None:
+    text = '[{"name": "from_file", "description": "für Grüße"}]'
+    data = ("\ufeff" + text if encoding.startswith("utf-16") else text).encode(encoding)
+    file = {"name": "tools.json", "mimeType": "application/json", "buffer": data}
+    page.locator("#import-file").set_input_files(file)  # type: ignore[arg-type]
+    if encoding == "latin-1":
+        expect(page.locator("#import-error")).to_contain_text("tools.json is no text in UTF-8 or UTF-16.")
+        return
+    expect(page.locator("#import-notes")).to_contain_text("1 tool in use")
+    expect(page.locator("#import-error")).to_be_empty()
+    assert declared(page) == json.loads(text)
+
+
+def test_a_byte_order_mark_in_the_editor_does_no_harm(page: Page) -> None:
+    page.locator("#tools").evaluate(
+        """(field) => {
+          field.value = '\\ufeff[{"name": "typed"}]';
+          field.dispatchEvent(new Event("change"));
+        }"""
+    )
+    expect(page.locator("#tools-error")).to_be_empty()
+    expect(page.locator("#report")).to_contain_text("typed")
+    assert declared(page) == [{"name": "typed"}]
 
 
 def test_the_demo_does_what_is_called(page: Page) -> None:
@@ -137,6 +171,30 @@ def test_the_demo_does_what_is_called(page: Page) -> None:
     page.reload()
     settled(page)
     expect(page.locator("#demo-notes")).to_contain_text("<b>bold</b>")
+
+
+def test_the_theme_is_chosen_by_a_tool_and_by_hand(page: Page) -> None:
+    page.get_by_role("link", name="Assistant").click()
+    page.get_by_role("button", name="Live demo").click()
+    page.emulate_media(color_scheme="light")
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    dark, light = "rgb(19, 26, 22)", "rgb(247, 244, 236)"
+    theme = page.get_by_role("combobox", name="Theme")
+    expect(theme).to_have_value("system")
+    request(page, [{"name": "set_theme", "arguments": {"theme": "dark"}}])
+    expect(theme).to_have_value("dark")
+    assert page.evaluate(ground) == dark
+    page.get_by_role("button", name="Small robot").click()  # the way back does not need the demo
+    page.reload()
+    settled(page)
+    assert page.evaluate(ground) == dark
+    page.get_by_role("link", name="This device").click()
+    theme.select_option("as the system")
+    assert page.evaluate(ground) == light
+    page.reload()
+    settled(page)
+    expect(theme).to_have_value("system")
+    assert page.evaluate(ground) == light
 
 
 def test_a_module_of_the_visitor_s_own_runs(quick: Headless, open_page: Opener) -> None:

@@ -21,6 +21,18 @@ export function saveFile(name, blob) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+/** The text of a file in UTF-8, or in UTF-16 with its mark. @param {File} file */
+export async function readText(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const mark = (bytes[0] << 8) | bytes[1];
+  const encoding = mark === 0xfffe ? "utf-16le" : mark === 0xfeff ? "utf-16be" : "utf-8";
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+  } catch {
+    throw new AreoleError("tools_json", `${file.name} is no text in UTF-8 or UTF-16. Save it as UTF-8.`);
+  }
+}
+
 /** @param {string} text */
 export function announce(text) {
   byId("announce").textContent = text;

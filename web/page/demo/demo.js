@@ -1,16 +1,17 @@
 /**
- * The demo: tools that really do something on the page. Owns its panel (theme, timer, notes, to-do list, calculator,
+ * The demo: tools that really do something on the page. Owns its panel (timer, notes, to-do list, calculator,
  * drawing) and what the model is told of it; what it keeps is in this browser only.
  */
 
 import { recall, remember } from "../saved.js";
+import { setTheme, THEMES } from "../theme.js";
 import { toolset } from "../toolset.js";
 import { announce, byId, button, element } from "../ui.js";
 import { draw, wipe } from "./drawing.js";
 
 const SAVED = "demo";
 const panel = byId("demo");
-const state = { notes: /** @type {string[]} */ ([]), tasks: /** @type {{task: string, done: boolean}[]} */ ([]), theme: "system" };
+const state = { notes: /** @type {string[]} */ ([]), tasks: /** @type {{task: string, done: boolean}[]} */ ([]) };
 
 /** @param {string[]} values @param {string} [description] */
 const oneOf = (values, description) => ({ type: "string", ...(description ? { description } : {}), enum: values });
@@ -30,7 +31,7 @@ export const DEMO = {
   system: "",
   text: "switch to the dark theme and draw a big red circle",
   tools: [
-    tool("set_theme", "Change how the page looks.", { theme: oneOf(["light", "dark", "system"]) }),
+    tool("set_theme", "Change how the page looks.", { theme: oneOf(THEMES) }),
     tool("start_timer", "Start a countdown.", { seconds: { type: "number", minimum: 1, maximum: 86400 }, label: text("What for.") }, ["seconds"]),
     tool("add_note", "Write a note down.", { text: text("The note.") }),
     tool("add_task", "Put a task on the to-do list.", { task: text("What to do.") }),
@@ -58,13 +59,6 @@ const OPERATIONS = {
   "divided by": (a, b) => a / b,
   "to the power of": (a, b) => a ** b,
 };
-
-/** @param {string} theme */
-function setTheme(theme) {
-  if (theme === "system") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  state.theme = theme;
-}
 
 /** @param {number} seconds @param {string} label */
 function startTimer(seconds, label) {
@@ -117,7 +111,7 @@ function change(act) {
 /** @type {Record<string, (args: any) => unknown>} */
 const RUN = {
   set_theme: ({ theme }) => {
-    change(() => setTheme(theme));
+    setTheme(theme);
     return { theme };
   },
   start_timer: ({ seconds, label = "Timer" }) => {
@@ -160,7 +154,6 @@ function isInUse() {
 export function startDemo() {
   const saved = recall(SAVED, {});
   Object.assign(state, saved);
-  setTheme(state.theme);
   show();
   const names = new Set(DEMO.tools.map(({ name }) => name));
   toolset.addEventListener("tools", () => {

@@ -3,7 +3,7 @@
  * typed, and where they are wrong.
  */
 
-import { readTools } from "../../tools.js";
+import { readTools, withoutMark } from "../../tools.js";
 import { toolset } from "../toolset.js";
 import { byId, showError } from "../ui.js";
 import { layOut, toolItem } from "./list.js";
@@ -36,7 +36,7 @@ function showTools() {
 /** Puts what is typed into use now. */
 function take() {
   clearTimeout(typing);
-  toolset.set({ text: tools.value, system: system.value });
+  toolset.set({ text: withoutMark(tools.value), system: system.value });
 }
 
 /** Puts the caret where the tools' text is wrong. */
@@ -55,7 +55,7 @@ export function edit(list, facts = "", origin = null) {
   clearTimeout(typing);
   tools.value = typeof list === "string" ? list : layOut(list);
   system.value = facts;
-  toolset.set({ text: tools.value, system: facts, origin });
+  toolset.set({ text: withoutMark(tools.value), system: facts, origin });
 }
 
 /** @param {string | null} asked the contract that the address names */

@@ -3,24 +3,25 @@
  * name. Pure; says what it left out, and refuses what holds no tools.
  */
 
+import { AreoleError } from "../../errors.js";
+import { readJSON } from "../../tools.js";
+
 /**
  * @param {string} text
  * @returns {{tools: Record<string, unknown>[], from: string, notes: string[]}}
  */
 export function importTools(text) {
-  let value;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new Error(`That is not JSON: ${error instanceof Error ? error.message : error}`);
+  const list = listIn(readJSON(text));
+  if (!list) {
+    const needed = "OpenAI's and MCP's lists are read, bare or inside a request or answer.";
+    throw new AreoleError("tools_shape", `No list of tools in there. ${needed}`);
   }
-  const list = listIn(value);
-  if (!list) throw new Error("No list of tools in there. OpenAI's and MCP's lists are read, bare or inside a request or answer.");
+  if (!list.length) throw new AreoleError("tools_shape", "The list of tools is empty.");
   /** @type {Set<string>} */
   const kinds = new Set();
   const notes = /** @type {string[]} */ ([]);
   const tools = list.map((entry, index) => readEntry(entry, index, kinds, notes)).filter((tool) => tool !== null);
-  if (!tools.length) throw new Error(`No tool in there has a name. ${notes.join(" ")}`.trim());
+  if (!tools.length) throw new AreoleError("tools_shape", `No tool in there has a name. ${notes.join(" ")}`);
   return { tools, from: [...kinds].join(", "), notes };
 }
 

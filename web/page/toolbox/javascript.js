@@ -7,7 +7,7 @@
 import { AreoleError } from "../../errors.js";
 import { openCache } from "../../kept.js";
 import { announce, byId, showError } from "../ui.js";
-import { startWritten } from "./written.js";
+import { startOwn } from "./own.js";
 
 const EXAMPLE = `export default [
   {
@@ -41,7 +41,7 @@ async function controlled() {
 /**
  * The module's tools, their functions apart.
  * @param {unknown} list its default export
- * @returns {import("./written.js").Defined}
+ * @returns {import("./own.js").Defined}
  */
 function readList(list) {
   const bad = (/** @type {string} */ message) => new AreoleError("tools_shape", message);
@@ -82,7 +82,7 @@ async function define(text) {
 }
 
 export function startJavaScript() {
-  const use = startWritten("javascript", { field: source, state: byId("javascript-state"), example: EXAMPLE, define });
+  const use = startOwn("javascript", { field: source, state: byId("javascript-state"), example: EXAMPLE, define });
   byId("javascript-run").addEventListener("click", async () => {
     showError(fault, null);
     try {

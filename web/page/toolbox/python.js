@@ -5,7 +5,7 @@
 
 import { AreoleError } from "../../errors.js";
 import { announce, byId, showError } from "../ui.js";
-import { startWritten } from "./written.js";
+import { startOwn } from "./own.js";
 
 const EXAMPLE = `from typing import Literal
 
@@ -97,7 +97,7 @@ export function startPython(client) {
     return { declarations, functions: Object.fromEntries(declarations.map((/** @type {any} */ { name }) => [name, caller(name)])) };
   }
 
-  const use = startWritten("python", { field: source, state: byId("python-state"), example: EXAMPLE, define });
+  const use = startOwn("python", { field: source, state: byId("python-state"), example: EXAMPLE, define });
 
   async function runAndUse() {
     showError(fault, null);

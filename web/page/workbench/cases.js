@@ -4,8 +4,9 @@
  */
 
 import { AreoleError } from "../../errors.js";
+import { readJSON } from "../../tools.js";
 import { toolset } from "../toolset.js";
-import { announce, byId, element, saveFile, showError, showRows } from "../ui.js";
+import { announce, byId, element, readText, saveFile, showError, showRows } from "../ui.js";
 import { bars, stacked } from "./chart.js";
 import { acted, judge, readCases, turnsOf } from "./judging.js";
 
@@ -191,9 +192,9 @@ export function startCases(client) {
     if (!chosen) return;
     let entries;
     try {
-      entries = JSON.parse(await chosen.text());
+      entries = readJSON(await readText(chosen));
     } catch (error) {
-      showError(fault, `${chosen.name} is not JSON: ${error instanceof Error ? error.message : error}`);
+      showError(fault, `${chosen.name}: ${AreoleError.wrap(error).message}`);
       return;
     } finally {
       file.value = ""; // so that the same file can be chosen again

@@ -19,7 +19,7 @@ import { edit } from "./editor.js";
  * @param {{field: HTMLTextAreaElement, state: HTMLElement, example: string, define: (source: string) => Promise<Defined>}} parts
  * @returns {() => Promise<unknown[]>} puts what is in the field into use; gives the declarations
  */
-export function startWritten(kind, { field, state, example, define }) {
+export function startOwn(kind, { field, state, example, define }) {
   field.value = recall(kind, example);
   field.addEventListener("input", () => remember(kind, field.value));
 
