@@ -269,8 +269,7 @@ export async function boot(options, post) {
 
   const python = async () => {
     // The browser keeps code for a file as it was served: after a visit that is served otherwise it would be of no use.
-    const keeps = options.keep !== false && options.controlled;
-    const mark = keeps ? Mark.open(options.base, [site.model.sha256, site.files[`${site.pyodide}pyodide.asm.wasm`]?.sha256]) : null;
+    const mark = options.controlled ? Mark.open(options.base, [site.model.sha256, site.files[`${site.pyodide}pyodide.asm.wasm`]?.sha256]) : null;
     const wheel = fetchPart(site.wheel);
     wheel.catch(() => {}); // it is awaited below
     const snapshot = snapshotPath.length ? readSnapshot() : undefined;

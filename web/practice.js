@@ -4,7 +4,7 @@
  * and how much is enough; what else is to be done goes first, and it never fails a load.
  */
 
-import { cacheName } from "./kept.js";
+import { openCache } from "./kept.js";
 
 /** Tokens after which Chromium has compiled the megabyte of code that it takes to keep any of it, and half as many again. */
 const ENOUGH = 1500;
@@ -94,9 +94,9 @@ export class Mark {
   static async open(base, of) {
     try {
       const url = new URL(`practised?sha256=${of.join("-")}`, base);
-      return new Mark(await caches.open(cacheName(base, "weights")), url.href);
+      return new Mark(await openCache(base, "weights"), url.href);
     } catch {
-      return null; // no secure context, a private window, or storage is blocked
+      return null; // no secure context, a private window, storage is blocked, or nothing is to be kept
     }
   }
 

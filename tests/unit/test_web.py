@@ -62,6 +62,13 @@ def test_the_page_stays_small() -> None:
     assert sum(sizes.values()) <= 150_000, sizes
 
 
+def test_caches_are_opened_in_one_place() -> None:
+    """Where it is refused once everything was removed; the service worker cannot import, and has its own."""
+    scripts = [path for path in page_files() if path.suffix == ".js"]
+    opening = [path.name for path in scripts if "caches.open(" in path.read_text(encoding="utf-8")]
+    assert opening == ["kept.js", "sw.js"]
+
+
 def test_the_service_worker_keeps_all_but_the_weights() -> None:
     names = ["index.html", "sw.js", "precache.js", "areole.d.ts", "model/needle3.cact", "py/areole.whl", "page/ui.js"]
     script = precache_script({name: f"{place:064x}" for place, name in enumerate(names)})
