@@ -244,16 +244,17 @@ def test_own_tools_run_after_a_reload_and_the_line_says_what_is_in_use(quick: He
     # Other tools: the functions are no longer bound, also where a name is the same.
     page.get_by_role("button", name="Small robot").click()
     expect(state).to_be_empty()
+    page.get_by_role("button", name="Bring the earlier one back").click()  # with the functions
+    expect(state).to_have_text("In use: two.")
+    request(page, [{"name": "two", "arguments": {}}])
+    expect(page.locator(".outcome")).to_have_count(3)
+    expect(page.locator(".outcome").last).to_have_text("2")
     page.get_by_role("link", name="Tools", exact=True).click()
     page.get_by_role("textbox", name="Import a list of tools").fill('[{"name": "two"}]')
     page.get_by_role("button", name="Use these tools").click()
     expect(state).to_be_empty()
     request(page, [{"name": "two", "arguments": {}}])
     expect(page.locator(".turn").last.locator(".give")).to_be_visible()
-    # With the conversation that was about them they come back.
-    page.get_by_role("button", name="Small robot").click()
-    page.get_by_role("button", name="Bring the earlier one back").click()
-    expect(state).to_be_empty()
 
 
 def test_faults_of_own_modules_are_told_in_words(quick: Headless, open_page: Opener) -> None:
