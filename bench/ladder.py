@@ -1,6 +1,6 @@
 """What each depth of the ladder costs and is worth: bytes of its archive, speed, and answers on the suites.
 
-    python build.py bench ladder [--depths 4,8,20] [--cases N] [--json]
+    python build.py bench ladder [--depths 4,8,20] [--cases N] [--json] [--svg FILE]
 
 Runs natively under CPython, one thread. Accuracy is by the suites' own rule: the calls that were wanted, in any order
 and regardless of case, and none where a gate spoke; `official` is that of the recorded engine at full depth. Tokens a
@@ -144,13 +144,33 @@ def as_table(result: dict[str, Any]) -> str:
     return f"the ladder, native: median (min-max) over the cases of the suites\n\n{table(rows)}"
 
 
+def plot(result: Mapping[str, Any], path: Path) -> None:
+    """The share of right answers and tokens a second, by depth."""
+    from _plot import figure, save
+
+    rungs = result["rungs"]
+    depths = [row["depth"] for row in rungs]
+    made, (left, right) = figure(9, 3, 2)
+    left.plot(depths, [100 * row["right"] / row["cases"] for row in rungs], marker="o", label="areole")
+    left.axhline(100 * rungs[-1]["official_right"] / rungs[-1]["cases"], color="black", linewidth=0.8, linestyle=":")
+    left.set(xlabel="depth (dotted: the official engine at full depth)", ylabel="% of the suites right", ylim=(0, 102))
+    left.set_xticks(depths)
+    for name, label in (("prefill_tps", "prefill"), ("decode_tps", "decode")):
+        right.plot(depths, [row[name]["median"] for row in rungs], marker="o", label=label)
+    right.set(xlabel="depth", ylabel="tokens a second, natively", yscale="log")
+    right.set_xticks(depths)
+    right.legend(frameon=False)
+    save(made, path)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    parsed = parser(__doc__)
+    parsed = parser(__doc__, plots=True)
     parsed.add_argument("--depths", default=DEPTHS, metavar="N,...", help=f"default: {DEPTHS}")
     parsed.add_argument("--cases", type=int, default=0, metavar="N", help="so many of the cases (default: all)")
     args = parsed.parse_args(argv)
     depths = [int(word) for word in args.depths.split(",")]
-    return finish(lambda: run(depths, args.cases), as_table, args.json, (BenchError, AreoleError, OSError))
+    errors = (BenchError, AreoleError, OSError)
+    return finish(lambda: run(depths, args.cases), as_table, args.json, errors, plot, args.svg)
 
 
 if __name__ == "__main__":

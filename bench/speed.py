@@ -521,6 +521,9 @@ def run(rounds: int, core: str | None, without: Sequence[str]) -> dict[str, Any]
     }
 
 
+PLOTTED = ("decoded tokens a second", "prefilled tokens a second", "seconds a request")
+
+
 def megabytes(count: float | None) -> str:
     return "-" if not count else f"{count / 2**20:.1f}"
 
@@ -555,8 +558,20 @@ def as_table(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def plot(result: Mapping[str, Any], path: Path) -> None:
+    """Rates of each engine, and what a request takes."""
+    from _plot import bars, figure, save
+
+    made, axes = figure(11, 1.6, 3)
+    for one, name, label in zip(axes, ("decode_tps", "prefill_tps", "request_s"), PLOTTED, strict=True):
+        figures = {peer: (made_by or {}).get("figures", {}).get(name) for peer, made_by in result["peers"].items()}
+        known = {peer.replace("_", "-"): figure["median"] for peer, figure in figures.items() if figure}
+        bars(one, list(known), list(known.values()), label)
+    save(made, path)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser(__doc__)
+    arguments = parser(__doc__, plots=True)
     arguments.add_argument("--rounds", type=int, default=5, metavar="N", help="default 5")
     arguments.add_argument("--core", choices=("relaxed", "simd128"), help="default: what the browser can do")
     arguments.add_argument(
@@ -565,7 +580,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = arguments.parse_args(argv)
     if args.rounds < 1:
         arguments.error(f"--rounds is {args.rounds}; at least 1 is needed")
-    return finish(lambda: run(args.rounds, args.core, args.without), as_table, args.json, (BenchError, HeadlessError))
+    errors = (BenchError, HeadlessError)
+    return finish(lambda: run(args.rounds, args.core, args.without), as_table, args.json, errors, plot, args.svg)
 
 
 if __name__ == "__main__":

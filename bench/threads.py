@@ -1,6 +1,6 @@
 """Whole tokens of the shipped model with one thread, with two and with four, in headless Chromium.
 
-    python build.py bench threads [--seconds N] [--json]
+    python build.py bench threads [--seconds N] [--json] [--svg FILE]
 
 Without other work, and with one busy process a core. No Python takes part in the times. bench/README.md says more.
 """
@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from _common import (
@@ -118,13 +119,29 @@ def as_table(result: Mapping[str, Any]) -> str:
     return f"{ran_on(facts)}, products by {result['kernels']}\n\n{table(rows)}"
 
 
+def plot(result: Mapping[str, Any], path: Path) -> None:
+    """How much faster each way decodes and prefills, alone and beside a busy process a core."""
+    from _plot import bars, figure, save
+
+    made, axes = figure(11, 3.2, 2)
+    for one, part in zip(axes, ("decode", "prefill"), strict=True):
+        named = {
+            f"{way}, {name}": row[part]["speedup_median"]
+            for name in ("quiet", "busy")
+            for way, row in result[name]["threads"].items()
+        }
+        bars(one, list(named), list(named.values()), f"{part}: times as fast as one thread, medians")
+        one.axvline(1, color="black", linewidth=0.8, linestyle=":")
+    save(made, path)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser(__doc__)
+    arguments = parser(__doc__, plots=True)
     arguments.add_argument("--seconds", type=float, default=15.0, metavar="N", help="each of the two; default 15")
     args = arguments.parse_args(argv)
     if not args.seconds > 0:
         arguments.error(f"--seconds is {args.seconds}; more than 0 is needed")
-    return finish(lambda: run(args.seconds), as_table, args.json, (BenchError, HeadlessError))
+    return finish(lambda: run(args.seconds), as_table, args.json, (BenchError, HeadlessError), plot, args.svg)
 
 
 if __name__ == "__main__":

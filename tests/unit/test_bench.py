@@ -407,13 +407,17 @@ def test_many_tools_have_names_of_their_own() -> None:
     assert len(set(names)) == 40 and names[:2] == [tool["name"] for tool in scale.many_tools(2)]
 
 
-def test_threads_are_compared_with_one_by_median_and_by_mean() -> None:
+def two_ways() -> dict[str, Any]:
     n, m = threads_bench.DECODED, threads_bench.PREFILLED
     ways = [
         {"name": "1", "decodeMs": [2.0 * n, 2.0 * n, 5.0 * n], "prefillMs": [m, m, m], "parts": None},
         {"name": "2", "decodeMs": [1.0 * n, 1.0 * n, 10.0 * n], "prefillMs": [m / 2, m, m], "parts": None},
     ]
-    found = threads_bench.by_way({"ways": ways})
+    return threads_bench.by_way({"ways": ways})
+
+
+def test_threads_are_compared_with_one_by_median_and_by_mean() -> None:
+    found = two_ways()
     decode, prefill = found["2"]["decode"], found["2"]["prefill"]
     assert (decode["median_ms"], decode["speedup_median"], decode["speedup_mean"]) == (1.0, 2.0, 0.75)
     assert (prefill["speedup_best"], prefill["speedup_median"], prefill["speedup_mean"]) == (2.0, 1.0, 1.2)
@@ -429,10 +433,18 @@ def test_plots_are_svg_with_text_and_the_same_every_time(tmp_path: Path) -> None
         "weights_bytes": 1 << 20, "core_loaded_bytes": 2 << 20, "sessions": [{"tokens": 2048, "core_bytes": 3 << 20}],
     }  # fmt: skip
     figures = {"kernels": kernels.kernel_figures(kernel_times(40.0))}
+    rungs = [
+        {"depth": depth, "cases": 4, "right": depth, "official_right": 3,
+         **{name: {"median": 10.0 * depth} for name in ("prefill_tps", "decode_tps")}}
+        for depth in (2, 4)
+    ]  # fmt: skip
     for plot, result, text in (
         (scale.plot, scale_result(), "tokens of context"),
         (memory_bench.plot, memory, "session of 2,048"),
         (kernels.plot, figures, "GMAC/s"),
+        (speed.plot, result_of(measurements()), "prefilled tokens a second"),
+        (threads_bench.plot, {name: {"threads": two_ways()} for name in ("quiet", "busy")}, "2, busy"),
+        (ladder.plot, {"rungs": rungs}, "% of the suites right"),
     ):
         first, second = tmp_path / "first.svg", tmp_path / "second.svg"
         plot(result, first)
