@@ -1,9 +1,5 @@
-/**
- * The page's start: the client of the worker, which is also `window.areole`, and the views over it. First the page, then
- * everything that is heavy.
- */
+/** The views over the client, which start.js has made. */
 
-import { AreoleClient } from "./client.js";
 import { startAssistant } from "./page/assistant/assistant.js";
 import { DEMO, startDemo } from "./page/demo/demo.js";
 import { showLoading } from "./page/loading.js";
@@ -25,18 +21,11 @@ import { startDepth } from "./page/workbench/depth.js";
 import { startTokens } from "./page/workbench/tokens.js";
 
 const query = new URLSearchParams(location.search);
-const client = new AreoleClient({
-  core: /** @type {any} */ (query.get("core") ?? undefined),
-  model: query.get("model") ?? undefined,
-  stallSeconds: query.has("stall") ? Number(query.get("stall")) : undefined,
-  threads: query.has("threads") ? Number(query.get("threads")) : undefined,
-  trace: query.has("trace"),
-});
-/** The same client for scripts, the console and the tests. */
-/** @type {any} */ (window).areole = client;
+/** @type {import("./client.js").AreoleClient} */
+const client = /** @type {any} */ (window).areole;
 
 startTheme();
-const loading = showLoading(client);
+showLoading(client);
 startOffline(client);
 startEditor(query.get("contract"));
 startDemo();
@@ -60,7 +49,6 @@ async function fetchList(name) {
 }
 
 async function start() {
-  loading.begin();
   const saved = await assistant.open();
   /** @type {import("./page/toolbox/presets.js").Preset[]} */
   let presets = [];
@@ -85,9 +73,4 @@ async function start() {
   }
 }
 
-// After the first frame; in a tab that is not shown no frame comes, so time decides there.
-const paint = new Promise((resolve) => {
-  requestAnimationFrame(() => setTimeout(resolve));
-  setTimeout(resolve, 300);
-});
-paint.then(start);
+start();

@@ -166,6 +166,7 @@ export async function boot(options, post) {
   if (options.keep === false) keepNothing();
   checkWebAssembly();
   const core = chooseCore(options.core);
+  const unpacker = new Unpacker(); // it is ready by the time that the site is known
   const site = await readSite(options.base);
   const plan = planThreads(options.threads, core, site.core["relaxed-threads"]);
   const corePath = plan.threads > 1 ? /** @type {string} */ (site.core["relaxed-threads"]) : site.core[core];
@@ -174,7 +175,8 @@ export async function boot(options, post) {
 
   const pyodidePaths = PYODIDE_FILES.map((file) => site.pyodide + file);
   const modelPath = options.model ?? site.model.url;
-  const snapshotPath = site.snapshot && typeof DecompressionStream === "function" ? [site.snapshot] : [];
+  const snapshotPath = site.snapshot && unpacker.able ? [site.snapshot] : [];
+  if (!snapshotPath.length) unpacker.end();
   const paths = [corePath, site.wheel, ...snapshotPath, ...pyodidePaths];
   const sizes = new Map(paths.map((path) => [path, site.files[path]?.bytes ?? 0]));
   sizes.set(modelPath, options.model ? 0 : site.model.bytes);
@@ -257,12 +259,13 @@ export async function boot(options, post) {
   const readSnapshot = async () => {
     const [path] = snapshotPath;
     try {
-      const unpacked = await gunzip(await fetchPart(path));
+      const unpacked = await unpacker.unpack(new URL(path, options.base).href, site.files[path] ?? {}, options.fresh);
       seconds.snapshot = since(began);
       return unpacked;
     } catch {
       return undefined; // the weights fail the same way where it is the network, and say so
     } finally {
+      unpacker.end();
       progress.done(path);
     }
   };
@@ -354,10 +357,29 @@ export async function boot(options, post) {
   return { bridge, pyodide, info, memory, threads, prefixes: await prefixes, practice, trapped, file };
 }
 
-/** @param {Uint8Array<ArrayBuffer>} bytes */
-async function gunzip(bytes) {
-  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(plain).arrayBuffer());
+/** Unpacks a file on a thread of its own. */
+class Unpacker {
+  able = typeof DecompressionStream === "function" && typeof Worker === "function";
+  #worker = this.able ? new Worker(new URL("./unpack.js", import.meta.url), { type: "module", name: "areole-unpack" }) : null;
+
+  /**
+   * @param {string} url
+   * @param {import("./loader.js").Expected} expected
+   * @param {boolean} [fresh]
+   * @returns {Promise<Uint8Array<ArrayBuffer>>}
+   */
+  unpack(url, expected, fresh) {
+    return new Promise((resolve, reject) => {
+      const worker = /** @type {Worker} */ (this.#worker);
+      worker.onmessage = ({ data }) => (data.error ? reject(AreoleError.fromMessage(data.error)) : resolve(new Uint8Array(data.buffer)));
+      worker.onerror = (event) => reject(new AreoleError("worker_failed", `The worker that unpacks failed: ${event.message}`));
+      worker.postMessage({ url, expected, fresh });
+    });
+  }
+
+  end() {
+    this.#worker?.terminate();
+  }
 }
 
 /** @param {number} began */

@@ -10,6 +10,8 @@
  */
 
 export const PIECE = 4 << 20;
+/** How many pieces are read at once. */
+const AHEAD = 2;
 
 /** Caches of this site only; others may live at the same origin. @param {string} base @param {string} kind */
 export const cacheName = (base, kind) => `areole-${kind} ${new URL("./", base).pathname}`;
@@ -91,19 +93,28 @@ export class Kept {
    * @returns {AsyncGenerator<Uint8Array<ArrayBuffer>>}
    */
   async *pieces(total) {
-    for (let at = 0; this.#cache && at < total; at += PIECE) {
-      let piece;
-      try {
-        const found = await this.#cache.match(this.#name(at / PIECE));
-        if (!found) return;
-        piece = new Uint8Array(await found.arrayBuffer());
-      } catch {
-        return; // unreadable is as good as gone: it is fetched and written again
-      }
-      if (piece.length !== Math.min(PIECE, total - at)) return;
-      this.#queued = at / PIECE + 1;
-      if (at + PIECE >= total) this.state = "kept";
+    /** @type {Promise<Uint8Array<ArrayBuffer> | undefined>[]} */
+    const asked = [];
+    for (let index = 0; this.#cache && index * PIECE < total; index++) {
+      // Some at a time: a thread that is busy with other things gets to each of them late.
+      while (asked.length < index + AHEAD && asked.length * PIECE < total) asked.push(this.#read(asked.length));
+      const piece = await asked[index];
+      delete asked[index]; // its bytes are the caller's now
+      const end = Math.min((index + 1) * PIECE, total);
+      if (piece?.length !== end - index * PIECE) return;
+      this.#queued = index + 1;
+      if (end === total) this.state = "kept";
       yield piece;
+    }
+  }
+
+  /** Unreadable is as good as gone: it is fetched and written again. @param {number} index */
+  async #read(index) {
+    try {
+      const found = await this.#cache?.match(this.#name(index));
+      return found && new Uint8Array(await found.arrayBuffer());
+    } catch {
+      return undefined;
     }
   }
 

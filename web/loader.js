@@ -113,24 +113,52 @@ function htmlError(url) {
  * @param {FetchOptions} [options]
  * @returns {Promise<Uint8Array<ArrayBuffer>>}
  */
-export async function fetchBytes(url, expected, options = {}) {
+export function fetchBytes(url, expected, options = {}) {
+  return pastDamage(options, async (these) => readChecked(await open(url, these), url, expected, these));
+}
+
+/**
+ * A gzipped file, checked as it was sent and unpacked while it comes.
+ * @param {string | URL} url
+ * @param {Expected} expected of the file as it was sent
+ * @param {FetchOptions} [options]
+ * @returns {Promise<Uint8Array<ArrayBuffer>>}
+ */
+export function fetchUnpacked(url, expected, options = {}) {
+  return pastDamage(options, async (these) => {
+    const response = await open(url, these);
+    const copy = response.clone();
+    const plain = new Response(copy.body?.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+    plain.catch(() => {}); // what is damaged is told by its hash
+    await readChecked(response, url, expected, these);
+    return new Uint8Array(await plain);
+  });
+}
+
+/**
+ * @template T
+ * @param {FetchOptions} options
+ * @param {(options: FetchOptions) => Promise<T>} get
+ * @returns {Promise<T>}
+ */
+async function pastDamage(options, get) {
   try {
-    return await fetchOnce(url, expected, options);
+    return await get(options);
   } catch (error) {
     const damaged = error instanceof AreoleError && (error.code === "fetch_hash" || error.code === "fetch_size");
     if (!damaged || options.fresh) throw error;
-    return fetchOnce(url, expected, { ...options, fresh: true });
+    return get({ ...options, fresh: true });
   }
 }
 
 /**
+ * @param {Response} response
  * @param {string | URL} url
  * @param {Expected} expected
  * @param {FetchOptions} options
  * @returns {Promise<Uint8Array<ArrayBuffer>>}
  */
-async function fetchOnce(url, expected, options) {
-  const response = await open(url, options);
+async function readChecked(response, url, expected, options) {
   let bytes;
   try {
     bytes = new Uint8Array(await response.arrayBuffer());

@@ -31,8 +31,9 @@ export class Practice {
     }
   }
 
-  /** Until something has settled. @param {Promise<unknown>} there */
+  /** Until something has settled, unless the browser has the code already. @param {Promise<unknown>} there */
   async until(there) {
+    if (await this.#mark?.set()) return;
     let over = false;
     const end = () => {
       over = true;

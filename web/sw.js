@@ -14,6 +14,8 @@ const FILES = worker.PRECACHE;
 const scope = worker.registration.scope;
 const CACHE = `areole-site ${new URL(scope).pathname}`;
 const OWN = `${scope}own/tools.js`;
+/** What the page checks by its hash itself, and asks for afresh if it is damaged: see fetchBytes in loader.js. */
+const CHECKED = /^(core|py)\//;
 /** How many files are fetched at once. */
 const LANES = 6;
 
@@ -52,7 +54,7 @@ async function fetchChecked(name) {
 }
 
 /**
- * What is kept of a file, if it still has its hash; what has another one is removed.
+ * What is kept of a file, if it still has its hash or the page looks for itself; what has another one is removed.
  * @param {string} name @returns {Promise<Response | undefined>}
  */
 async function sound(name) {
@@ -60,7 +62,7 @@ async function sound(name) {
   try {
     const cache = await stored();
     const kept = await cache?.match(key);
-    if (!cache || !kept) return undefined;
+    if (!cache || !kept || CHECKED.test(name)) return kept;
     const bytes = await kept.arrayBuffer().catch(() => new ArrayBuffer(0)); // unreadable is damaged
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     const hash = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,5 +1,6 @@
 /** What loads, how far it is, and what went wrong with it; and the button that tries again. */
 
+import { savesData } from "../start.js";
 import { announce, byId, megabytes, showError } from "./ui.js";
 
 const panel = byId("load");
@@ -31,10 +32,10 @@ export function showLoading(client) {
     announce(`${name}.`);
   });
 
-  client.addEventListener("state", (event) => {
-    const { state, error } = /** @type {CustomEvent} */ (event).detail;
+  /** @param {string} state @param {unknown} [error] */
+  const show = (state, error) => {
     panel.dataset.state = state;
-    again.hidden = state !== "failed";
+    again.hidden = state !== "failed" && !(state === "idle" && savesData());
     showError(fault, state === "failed" ? error : null);
     if (state === "loading") {
       announced = "";
@@ -48,20 +49,17 @@ export function showLoading(client) {
     } else if (state === "ready") {
       client.ready.then(showInfo);
     }
+  };
+  client.addEventListener("state", (event) => {
+    const { state, error } = /** @type {CustomEvent} */ (event).detail;
+    show(state, error);
   });
+  if (client.state === "failed") client.ready.catch((error) => show("failed", error)); // before this was here
+  else show(client.state);
 
-  const load = () => {
+  again.addEventListener("click", () => {
     client.start().catch(() => {}); // shown by the state event
-  };
-  again.addEventListener("click", load);
-
-  return {
-    /** Starts, unless the visitor saves data: tens of megabytes are theirs to spend. */
-    begin() {
-      if (/** @type {any} */ (navigator).connection?.saveData === true) again.hidden = false;
-      else load();
-    },
-  };
+  });
 }
 
 /** @param {Record<string, any>} info */

@@ -142,7 +142,7 @@ async function startServiceWorker() {
 
 /** @param {import("../client.js").AreoleClient} client */
 export function startOffline(client) {
-  client.addEventListener("state", async () => {
+  const onState = async () => {
     if (client.state !== "ready") return;
     const { kept } = await client.ready;
     if (!keeps()) return;
@@ -151,7 +151,9 @@ export function startOffline(client) {
     if (kept.repaired) announce("The kept weights were damaged and have been replaced.");
     await startServiceWorker(); // after the model: storing the rest must not slow the first load down
     showDevice();
-  });
+  };
+  client.addEventListener("state", onState);
+  onState(); // the worker began before this
 
   addEventListener("areole-removed", () => {
     client.keepNothing();

@@ -16,7 +16,7 @@ export function startDepth(client) {
     said.textContent = all ? `all ${depth.max}` : `${depth.value} of ${depth.max}`;
     cut.disabled = all || cutting || client.state !== "ready";
   };
-  client.addEventListener("state", async () => {
+  const onState = async () => {
     cut.disabled = true;
     if (client.state !== "ready") return;
     const { geometry, generation } = (await client.ready).archive ?? {};
@@ -25,7 +25,9 @@ export function startDepth(client) {
     depth.value = String(toolset.depth ?? geometry.layers);
     depth.disabled = false;
     show();
-  });
+  };
+  client.addEventListener("state", onState);
+  onState(); // the worker began before this
   depth.addEventListener("input", show);
   depth.addEventListener("change", () => toolset.set({ depth: depth.value === depth.max ? undefined : depth.valueAsNumber }));
   cut.addEventListener("click", async () => {
