@@ -32,11 +32,11 @@ export function showLoading(client) {
     announce(`${name}.`);
   });
 
-  /** @param {string} state @param {unknown} [error] */
+  /** @param {string} state @param {import("../errors.js").AreoleError} [error] */
   const show = (state, error) => {
     panel.dataset.state = state;
     again.hidden = state !== "failed" && !(state === "idle" && savesData());
-    showError(fault, state === "failed" ? error : null);
+    showError(fault, state === "failed" && error ? error : null);
     if (state === "loading") {
       announced = "";
       text.textContent = "starting …";
