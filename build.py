@@ -927,9 +927,10 @@ def command_ask(args: argparse.Namespace) -> int:
             return code
         entries = read_json(answered)
     if args.file:
-        turns = [turn for entry in entries for turn in turns_of(entry)]
-        faults = sum("error" in turn for turn in turns) + sum("error" in entry for entry in entries)
-        say(f"{args.out}: {len(turns)} turns, {faults} of them with an error")
+        counts = [["error" in turn for turn in turns_of(entry)] for entry in entries]
+        # An entry that could not be asked says so itself, and each of its turns that can.
+        faults = sum(max(sum(count), "error" in entry) for count, entry in zip(counts, entries, strict=True))
+        say(f"{args.out}: {sum(map(len, counts))} turns, {faults} of them with an error")
         return 0
     (entry,) = entries
     turn = entry["turns"][0]

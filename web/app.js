@@ -73,4 +73,11 @@ async function start() {
   }
 }
 
+// A file that misses its field must not take the page's place.
+for (const kind of ["dragover", "drop"]) {
+  addEventListener(kind, (event) => {
+    if (/** @type {DragEvent} */ (event).dataTransfer?.types.includes("Files")) event.preventDefault();
+  });
+}
+
 start();

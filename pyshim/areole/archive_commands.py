@@ -97,9 +97,14 @@ def read_archive(name: str) -> Archive:
         raise RequestError("request_option", f"{name} cannot be read: {error.strerror}.", got=name) from error
 
 
-def write_file(name: str, chunks: Iterable[bytes]) -> int:
-    """Writes a file that is there whole or not at all; its size. RequestError where it cannot be written."""
+def write_file(name: str, chunks: Iterable[bytes], source: str) -> int:
+    """Writes a file that is there whole or not at all; its size. RequestError where it cannot be written, or would be
+    put in the place of the `source` it is made from."""
     path = Path(name)
+    if path.exists() and path.samefile(source):
+        raise RequestError(
+            "request_option", f"{name} is the file that is read; needed another name for what is written.", got=name
+        )
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     size = 0
     try:
@@ -124,7 +129,7 @@ def _inspect(args: argparse.Namespace) -> int:
     if args.plot:
         from .plot import plot_svg
 
-        write_file(args.plot, [plot_svg(archive)])
+        write_file(args.plot, [plot_svg(archive)], args.file)
     if args.json:
         print(json.dumps(found, ensure_ascii=False))
         return 0
@@ -186,7 +191,7 @@ def _slice(args: argparse.Namespace) -> int:
 
     archive = read_archive(args.file)
     made = rung(archive, args.depth, args.parent)
-    size = write_file(args.out, made.chunks())
+    size = write_file(args.out, made.chunks(), args.file)
     print(f"{args.out}: {args.depth} of {archive.geometry.layers} blocks, {size:,} of {archive.nbytes:,} bytes")
     return 0
 
@@ -217,7 +222,7 @@ def _dequantize(args: argparse.Namespace) -> int:
     from .checkpoint import dense_arrays, metadata, safetensors_bytes
 
     archive = read_archive(args.file)
-    size = write_file(args.out, [safetensors_bytes(dense_arrays(archive, watch), metadata(archive))])
+    size = write_file(args.out, [safetensors_bytes(dense_arrays(archive, watch), metadata(archive))], args.file)
     print(f"{args.out}: {len(archive.tensors)} tensors, {size:,} bytes")
     return 0
 
@@ -234,6 +239,6 @@ def _pack(args: argparse.Namespace) -> int:
         group_for = [(name, group) for name, (_, group) in stored.items()]
     geometry = geometry_of(about)
     data = pack(arrays, geometry, bits=args.bits, group=args.group, bits_for=bits_for, group_for=group_for, watch=watch)
-    size = write_file(args.out, [data])
+    size = write_file(args.out, [data], args.file)
     print(f"{args.out}: {len(arrays)} tensors, {size:,} bytes")
     return 0

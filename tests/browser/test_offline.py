@@ -512,6 +512,7 @@ def test_what_was_removed_in_one_tab_is_not_put_back_by_another(
             page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
             expect(page.locator("#device-result")).to_contain_text("Everything was removed")
             expect(other.locator(".turn")).to_have_count(0)
+            expect(other.locator("#notices")).to_contain_text("removed in another tab")
     assert page.evaluate("() => [localStorage.length, sessionStorage.length]") == [0, 0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -235,8 +236,9 @@ def test_own_tools_run_after_a_reload_and_the_line_says_what_is_in_use(quick: He
     expect(state).to_have_text("In use: two.")
     page.get_by_role("textbox", name="Tools in JavaScript").fill("export default [] // not used yet")
     page.get_by_role("textbox", name="Tool declarations").press_sequentially(" ")  # the list is still theirs
-    for _ in range(2):
+    for count in (1, 2):
         request(page, [{"name": "two", "arguments": {}}])
+        expect(page.locator(".outcome")).to_have_count(count)
         expect(page.locator(".outcome").last).to_have_text("2")
         page.reload()
         settled(page)
@@ -255,6 +257,33 @@ def test_own_tools_run_after_a_reload_and_the_line_says_what_is_in_use(quick: He
     expect(state).to_be_empty()
     request(page, [{"name": "two", "arguments": {}}])
     expect(page.locator(".turn").last.locator(".give")).to_be_visible()
+
+
+def test_ctrl_enter_uses_what_is_typed_in_a_field_of_tools(quick: Headless, open_page: Opener) -> None:
+    page = open_page(quick, query="#toolbox", service_workers="allow")
+    settled(page)
+    imported = page.get_by_role("textbox", name="Import a list of tools")
+    imported.fill('[{"name": "there"}]')
+    imported.press("Control+Enter")
+    expect(page.locator("#tools")).to_have_value(re.compile('"there"'))
+    own = page.get_by_role("textbox", name="Tools in JavaScript")
+    own.fill("export default [{ name: 'two', run: () => 2 }];")
+    own.press("Control+Enter")
+    expect(page.locator("#javascript-state")).to_have_text("In use: two.")
+    assert page.locator(".turn").count() == 0  # nothing was asked of the model
+
+
+def test_a_file_that_misses_its_field_does_not_take_the_page_s_place(quick: Headless) -> None:
+    prevented = """(kind) => {
+      const data = new DataTransfer();
+      if (kind === "file") data.items.add(new File(["{}"], "cases.json"));
+      else data.setData("text/plain", "words");
+      const event = new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+      document.querySelector("main").dispatchEvent(event);
+      return event.defaultPrevented;
+    }"""
+    assert quick.page.evaluate(prevented, "file") is True
+    assert quick.page.evaluate(prevented, "text") is False
 
 
 def test_faults_of_own_modules_are_told_in_words(quick: Headless, open_page: Opener) -> None:

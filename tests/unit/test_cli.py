@@ -249,6 +249,25 @@ def test_slice_writes_the_shorter_archive(tiny_path: Path, tmp_path: Path, capsy
     assert [path.name for path in tmp_path.iterdir()] == ["short.cact"]
 
 
+@pytest.mark.parametrize("command", [["slice", "--depth", "3"], ["dequantize", "--to", "safetensors"], ["pack"]])
+def test_nothing_is_written_over_what_it_is_made_from(
+    command: list[str], tiny_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "one.cact"
+    source.write_bytes(tiny_path.read_bytes())
+    if command == ["pack"]:
+        pytest.importorskip("numpy")
+        assert cli.main(["dequantize", str(source), "--to", "safetensors", "--out", str(tmp_path / "plain")]) == 0
+        source = tmp_path / "plain"
+    before = source.read_bytes()
+    again = tmp_path / "link"
+    again.symlink_to(source)
+    for name in (source, again):
+        assert cli.main([command[0], str(source), *command[1:], "--out", str(name)]) == 2
+        assert "is the file that is read" in capsys.readouterr().err
+    assert source.read_bytes() == before
+
+
 def test_inspect_lists_tensors(tiny_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["inspect", str(tiny_path), "--tensors"]) == 0
     lines = capsys.readouterr().out.splitlines()

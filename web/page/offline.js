@@ -35,6 +35,7 @@ const remove = /** @type {HTMLButtonElement} */ (byId("remove"));
 const sure = /** @type {HTMLDialogElement} */ (byId("remove-sure"));
 const result = byId("device-result");
 
+const REMOVED = "Everything was removed in another tab. This one goes on without what it had kept, and keeps nothing more.";
 let weights = "not loaded yet";
 let offline = "not ready for use without a network yet";
 
@@ -155,8 +156,9 @@ export function startOffline(client) {
   client.addEventListener("state", onState);
   onState(); // the worker began before this
 
-  addEventListener("areole-removed", () => {
+  addEventListener("areole-removed", (event) => {
     client.keepNothing();
+    if (/** @type {CustomEvent} */ (event).detail.elsewhere) notice("removed", REMOVED);
     weights = "removed";
     offline = "removed";
     showDevice();

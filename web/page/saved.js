@@ -13,7 +13,7 @@ const prefix = `areole ${site} `;
 const memory = new Map();
 /** Tells the page's other tabs that everything was removed, so that none of them puts it back. */
 const tabs = new BroadcastChannel(`${prefix}removed`);
-tabs.addEventListener("message", forget);
+tabs.addEventListener("message", () => forget(true));
 
 /**
  * @param {string} name
@@ -81,17 +81,17 @@ function wipe(kind) {
   }
 }
 
-/** Keeps nothing more until the page is opened anew. */
-function forget() {
+/** Keeps nothing more until the page is opened anew. @param {boolean} elsewhere it was asked for in another tab */
+function forget(elsewhere) {
   keepNothing();
   memory.clear();
   wipe("sessionStorage");
-  dispatchEvent(new Event("areole-removed"));
+  dispatchEvent(new CustomEvent("areole-removed", { detail: { elsewhere } }));
 }
 
 /** Removes all that the page keeps in this browser. */
 export async function removeEverything() {
-  forget();
+  forget(false);
   tabs.postMessage("removed");
   wipe("localStorage");
   const registration = await navigator.serviceWorker?.getRegistration(site);

@@ -40,7 +40,7 @@ function take() {
 }
 
 /** Puts the caret where the tools' text is wrong. */
-export function goToFault() {
+function goToFault() {
   const { fault } = readTools(tools.value);
   if (fault) tools.setSelectionRange(fault.offset, fault.offset + 1);
 }
@@ -73,7 +73,13 @@ export function startEditor(asked) {
     });
     field.addEventListener("change", take);
   }
-  tools.addEventListener("focus", goToFault);
+  let left = true; // by the page's own focus: a window that comes back must not move the caret
+  tools.addEventListener("blur", () => {
+    left = document.hasFocus();
+  });
+  tools.addEventListener("focus", () => {
+    if (left) goToFault();
+  });
   const showContract = () => {
     contract.value = toolset.contract;
     byId("contract-note").textContent = CONTRACTS[toolset.contract];

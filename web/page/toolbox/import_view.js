@@ -1,7 +1,7 @@
 /** The import box: paste or drop a list of tools, and use what is in it. */
 
 import { AreoleError } from "../../errors.js";
-import { announce, byId, element, readText, showError } from "../ui.js";
+import { announce, byId, element, onSendKeys, readText, showError } from "../ui.js";
 import { edit } from "./editor.js";
 import { importTools } from "./importing.js";
 
@@ -26,6 +26,7 @@ async function take(given) {
 
 export function startImport() {
   byId("import-use").addEventListener("click", () => take(box.value));
+  onSendKeys(box, () => take(box.value));
   file.addEventListener("change", () => {
     const [chosen] = file.files ?? [];
     if (chosen) take(chosen);

@@ -6,7 +6,7 @@
 
 import { AreoleError } from "../../errors.js";
 import { openCache } from "../../kept.js";
-import { announce, byId, showError } from "../ui.js";
+import { announce, byId, onSendKeys, showError } from "../ui.js";
 import { startOwn } from "./own.js";
 
 const EXAMPLE = `export default [
@@ -83,7 +83,7 @@ async function define(text) {
 
 export function startJavaScript() {
   const use = startOwn("javascript", { field: source, state: byId("javascript-state"), example: EXAMPLE, define });
-  byId("javascript-run").addEventListener("click", async () => {
+  const runAndUse = async () => {
     showError(fault, null);
     try {
       const tools = await use();
@@ -92,5 +92,7 @@ export function startJavaScript() {
       const own = error instanceof AreoleError || !(error instanceof Error);
       showError(fault, own ? AreoleError.wrap(error) : `${error.name}: ${error.message}`);
     }
-  });
+  };
+  byId("javascript-run").addEventListener("click", runAndUse);
+  onSendKeys(source, runAndUse);
 }

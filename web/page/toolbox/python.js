@@ -4,7 +4,7 @@
  */
 
 import { AreoleError } from "../../errors.js";
-import { announce, byId, showError } from "../ui.js";
+import { announce, byId, onSendKeys, showError } from "../ui.js";
 import { startOwn } from "./own.js";
 
 const EXAMPLE = `from typing import Literal
@@ -124,9 +124,11 @@ export function startPython(client) {
     source.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
   }
 
-  run.addEventListener("click", () => {
+  const ask = () => {
     if (run.getAttribute("aria-disabled") !== "true") runAndUse();
-  });
+  };
+  run.addEventListener("click", ask);
+  onSendKeys(source, ask);
   stop.addEventListener("click", () => {
     client.restart();
     announce("Stopped. The model starts again.");
